@@ -21,8 +21,6 @@ from agentfs.results import RunResult
 from agentfs.workspace import Workspace
 
 _MCP_EXTRA = "Install the extra `mcp`: pip install mcp anyio uvicorn"
-_WATCH_BYTES = 128 * MIB  # an MCP server may be one of several on a machine
-_NOTHING_FOUND = 1
 _TIMED_OUT = 124
 RUN_FAILED = 125  # as `timeout` and `env` end if they fail themselves
 
@@ -44,7 +42,7 @@ def run_call(options: CommandOptions) -> int:
     given: Any = result.data
     data = cast("dict[str, Any]", given) if isinstance(given, dict) else dict[str, Any]()
     found = data.get("total_matches", data.get("total") if "files" in data else None)
-    return _NOTHING_FOUND if found == 0 else 0
+    return int(found == 0)  # as grep: nothing was found
 
 
 def show_schemas(options: CommandOptions) -> int:
@@ -87,7 +85,8 @@ def _run_in_branch(workspace: Workspace, options: CommandOptions) -> int:
 
 def serve_mcp(options: CommandOptions) -> int:
     """Serve the tools over MCP."""
-    settings = settings_of(options, Limits(watch_bytes=_WATCH_BYTES))
+    # It may be one of several servers on a machine.
+    settings = settings_of(options, Limits(watch_bytes=128 * MIB))
     if settings.policy.ask and settings.policy.on_ask is None:
         # The client's user is asked about what a rule of `ask` covers, and nothing else.
         allow = settings.policy.allow or ("*",)

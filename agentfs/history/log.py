@@ -229,16 +229,35 @@ class Log:
     """Steps and checkpoints. Only the oldest steps are ever removed."""
 
     def __init__(self) -> None:
-        self._steps: list[Step] = []
+        self._kept: list[Step] = []
+        self._expanded = 0  # how many of them have one change for each entry of a moved tree
         self._change_count = 0
-        self.standing = Standing()  # at the last position
+        self._standing, self._stood = Standing(), 0  # and its position
         self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
 
     @property
     def position(self) -> int:
         """The number of the last step."""
-        return self.dropped + len(self._steps)
+        return self.dropped + len(self._kept)
+
+    @property
+    def _steps(self) -> list[Step]:
+        """The kept steps, expanded only now: a move need not wait for it."""
+        for at in range(self._expanded, len(self._kept)):  # other threads may do the same
+            changes = expanded(self._kept[at].changes)
+            self._change_count += len(changes) - len(self._kept[at].changes)
+            self._kept[at] = self._kept[at]._replace(changes=changes)
+            self._expanded = at + 1
+        return self._kept
+
+    @property
+    def standing(self) -> Standing:
+        """The parts of all steps at the last position; the journal must be locked."""
+        for number in range(max(self._stood, self.dropped) + 1, self.position + 1):
+            self._standing.add(number, self.step(number))
+        self._stood = self.position
+        return self._standing
 
     def step(self, number: int) -> Step:
         """Return the step with a number."""
@@ -258,11 +277,9 @@ class Log:
         return None
 
     def add(self, step: Step) -> None:
-        """Append a step, with one change for each entry of a moved tree."""
-        step = step._replace(changes=expanded(step.changes))
-        self._steps.append(step)
+        """Append a step."""
+        self._kept.append(step)
         self._change_count += len(step.changes)
-        self.standing.add(self.position, step)
 
     def units(self, within: Groups = (), *, made: bool | None = None) -> dict[bool, dict[object, list[Part]]]:
         """Return the parts that undo can take back (True) and redo can make again, by unit, the latest first.
@@ -324,17 +341,18 @@ class Log:
     @property
     def is_too_long(self) -> bool:
         """True if there are more steps or changes than are kept."""
-        return len(self._steps) > MAX_STEPS or self._change_count > MAX_CHANGES
+        return len(self._kept) > MAX_STEPS or self._change_count > MAX_CHANGES
 
     def drop_oldest(self) -> None:
         """Drop the oldest eighth of the steps, and the checkpoints before them; a transaction stays whole."""
         steps, count = self._steps, max(len(self._steps) // 8, 1)
         while count < len(steps) - 1 and steps[count - 1].groups[:1] == steps[count].groups[:1] != ():
             count += 1
-        self._steps = steps[count:]
+        self._kept = steps[count:]
+        self._expanded = len(self._kept)
         self._change_count -= sum(len(step.changes) for step in steps[:count])
         self.dropped += count
-        self.standing.drop(self.dropped)
+        self._standing.drop(self.dropped)
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
 
 

@@ -149,10 +149,8 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = _MAX_C
     hint = Advice("Put the directory in ", ParameterName("path", quoted=True), " and the rest in the glob.")
     for each in expanded:
         if ".." in each.split("/"):
-            raise OutsideWorkspaceError(
-                f"The glob {literal(each)} has a part '..', which leads out of the search directory.",
-                hint=hint,
-            )
+            wrong = f"The glob {literal(each)} has a part '..', which leads out of the search directory."
+            raise OutsideWorkspaceError(wrong, hint=hint)
     return expanded or [""]
 
 
