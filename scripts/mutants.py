@@ -2,8 +2,9 @@
 
     nice .venv/bin/python scripts/mutants.py 40    # random ones; `--seed 3` takes others; or FILE:LINE
 
-The first-tier tests of its package judge a mutant, then `SURFACE`, those of all packages through the public
-surface, in a copy of the working tree. A survivor may change nothing that a user can see: a reader judges it.
+The first-tier tests that run its line judge a mutant, in a copy of the working tree. A run with coverage, of
+ten minutes, tells which they are; `--lines FILE` keeps that. If no test runs the line in its own process, the
+tests of the package judge, then `SURFACE`. A reader judges survivors.
 """
 
 import argparse
@@ -20,14 +21,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coverage import CoverageData
+
 ROOT = Path(__file__).parents[1]
 OTHER_NAMES = {"permission": "permissions", "watch": "search"}  # directories of tests, if not the package's
 ALL = "workspace bad_input deadline public same_answers secrets suggestions visible_everywhere cli matrix"
 SURFACE = [*(f"tests/test_{each}.py" for each in ALL.split()), "tests/tools/test_schema.py"]
-COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+OPTIONS = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-profile=repeatable"]
+OPTIONS += ["-m", "not full and not long"]
+PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn))
+COMPARISONS = dict([*PAIRS, *(pair[::-1] for pair in PAIRS)])
 
 
 class Mutant(NamedTuple):
@@ -82,51 +85,45 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             yield Mutant(path, node.lineno, begin, end, data[begin:end].decode(), f"({ast.unparse(new)})")
 
 
-def run_tests(copy: Path, tests: Sequence[str]) -> str:
-    """Return the first test that fails, "a hang", or "" if all pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--no-header"]
-    command += ["-rfE", "--hypothesis-profile=repeatable", "-m", "not full and not long", "--tb=no"]
+def run_tests(copy: Path, tests: Sequence[str], *options: str) -> str:
+    """Return the first test that fails, or "" if all pass."""
+    command = ["timeout", "3600", sys.executable, "-m", "pytest", *OPTIONS, *options, *tests]
     env = os.environ | {"PYTHONPATH": str(copy), "AGENTFS_TEST_PROCESSOR_SECONDS": "60"}
-    try:
-        done = subprocess.run(  # noqa: S603 - our own tests
-            [*command, *tests], cwd=copy, env=env, capture_output=True, text=True, check=False, timeout=1800
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "a hang"
+    done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, check=False)  # noqa: S603 - our own tests
     named = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", done.stdout, re.MULTILINE)
     return "" if done.returncode in {0, 5} else named[1] if named else "the start of the tests"
 
 
-def own_tests(path: Path) -> list[str]:
-    """Return the tests of a module's package, with the files that name the module first."""
-    own = Path("tests", OTHER_NAMES.get(path.parts[1], path.parts[1]))
-    near = sorted((ROOT / own).rglob(f"test_*{path.stem}*.py"))
-    return [*(str(each.relative_to(ROOT)) for each in near), str(own)] if (ROOT / own).is_dir() else []
+def tests_of(mutant: Mutant, lines: CoverageData) -> list[str]:
+    """Return the tests that judge a mutant, those of its package first."""
+    package = f"tests/{OTHER_NAMES.get(mutant.path.parts[1], mutant.path.parts[1])}"
+    contexts = lines.contexts_by_lineno(str(mutant.path)).get(mutant.line, [])
+    running = {each.partition("|")[0] for each in contexts} - {""}
+    if running:
+        return sorted(running, key=lambda test: (not test.startswith(f"{package}/"), test))
+    return [package, *SURFACE] if (ROOT / package).is_dir() else SURFACE
 
 
-def killer(copy: Path, mutant: Mutant) -> str:
+def killer(copy: Path, mutant: Mutant, tests: Sequence[str]) -> str:
     """Return the test that kills a mutant, or ""."""
     original = (copy / mutant.path).read_bytes()
-    for tests in filter(None, (own_tests(mutant.path), SURFACE)):
-        left_out: list[str] = []  # tests that fail without the mutant too say nothing
-        while True:
-            changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
-            (copy / mutant.path).write_bytes(changed)
-            failed = run_tests(copy, [*tests, *left_out])
-            (copy / mutant.path).write_bytes(original)
-            if not failed:
-                break
-            if "::" not in failed or not run_tests(copy, [failed]):
-                return failed
-            left_out.append(f"--deselect={failed}")
-    return ""
+    left_out: list[str] = []  # tests that fail without the mutant too say nothing
+    while True:
+        changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
+        (copy / mutant.path).write_bytes(changed)
+        failed = run_tests(copy, tests, "-x", "-n0", *left_out)
+        (copy / mutant.path).write_bytes(original)
+        if "::" not in failed or not run_tests(copy, [failed], "-n0"):
+            return failed
+        left_out.append(f"--deselect={failed}")
 
 
 def main() -> None:
     """Judge the mutants that the command line asks for."""
-    parser = argparse.ArgumentParser(usage="mutants.py NUMBER|FILE:LINE [--seed N]")
-    parser.add_argument("what")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", metavar="NUMBER|FILE:LINE")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lines", type=Path, metavar="FILE", help="coverage data; made if missing")
     asked = parser.parse_args()
     name, _, line = asked.what.partition(":")
     modules = [path.relative_to(ROOT) for path in sorted((ROOT / "agentfs").rglob("*.py"))]
@@ -135,15 +132,22 @@ def main() -> None:
         chosen = [each for each in found if each.line == int(line)]
     else:
         chosen = random.Random(asked.seed).sample(found, int(name))  # noqa: S311 - no secret
-    killed = 0
+    killed: list[bool] = []
     with tempfile.TemporaryDirectory(dir=ROOT.parent) as top:
         left_out = shutil.ignore_patterns(".venv", ".git", "*_cache")
         copy = shutil.copytree(ROOT, Path(top, "copy"), symlinks=True, ignore=left_out)
+        data = (asked.lines or Path(top, "lines")).resolve()
+        if not data.exists():
+            os.environ["COVERAGE_FILE"] = str(data)
+            options = "-n3", "--dist=loadfile", "--cov", "--cov-context=test", "--cov-report="
+            run_tests(copy, ["tests"], *options)
+        lines = CoverageData(str(data))
+        lines.read()
         for mutant in chosen:
-            test = killer(copy, mutant)
-            killed += bool(test)
+            test = killer(copy, mutant, tests_of(mutant, lines))
+            killed.append(bool(test))
             print(f"{mutant}\n    {f'killed by {test}' if test else 'SURVIVED'}", flush=True)
-    print(f"{len(chosen)} of {len(found)} mutants: {killed} killed, {len(chosen) - killed} survived")
+    print(f"{len(chosen)} of {len(found)} mutants: {sum(killed)} killed")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,13 @@ def test_the_map_names_each_module_and_package_and_behaviours_in_modules_that_ex
     assert [name for name in behaviours if not (PACKAGE / name).exists()] == []
 
 
+def test_each_file_that_the_page_names_exists():
+    """The page named three tests that had gone."""
+    named = re.findall(r"\b(?:tests|scripts|benchmarks|docs|agentfs)/[\w/]+\.\w+", PAGE)
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_each_law_has_its_test():
     laws = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\|.*", laws, re.MULTILINE):
