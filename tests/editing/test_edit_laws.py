@@ -12,15 +12,13 @@ from agentfs.errors import EditError
 from agentfs.fs import Current
 from agentfs.limits import Limits
 from agentfs.results import Edit
+from tests.conftest import lines_of
 
 BOMS = {
-    "utf-8": b"",
-    "utf-8-sig": codecs.BOM_UTF8,
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-}
+    "utf-8": b"", "utf-8-sig": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE,
+}  # fmt: skip
 LETTERS = "ab €ä😀\t\u2028\x0c"
 MANY = Limits(file_bytes=100 * 2**20)
 
@@ -30,7 +28,7 @@ def draft_of(data):
 
 
 def encode(text, encoding):
-    return text.encode("utf-8" if encoding == "utf-8-sig" else encoding)
+    return text.encode(encoding.removesuffix("-sig"))
 
 
 @st.composite
@@ -38,12 +36,9 @@ def marked_files(draw):
     """An encoding, and a text in three parts; the middle part is unique."""
     encoding = draw(st.sampled_from(sorted(BOMS)))
     allowed = draw(st.sampled_from([("\n",), ("\r\n",), ("\n", "\r\n")]))
-    part = st.lists(st.one_of(st.text(LETTERS, max_size=3), st.sampled_from(allowed)), max_size=8).map(
-        "".join
-    )
-    head, inner, tail = draw(part), draw(part), draw(part)
-    middle = "<" + inner + ">"
-    return encoding, head, middle, tail
+    letters = st.one_of(st.text(LETTERS, max_size=3), st.sampled_from(allowed))
+    head, inner, tail = ("".join(draw(st.lists(letters, max_size=8))) for _ in range(3))
+    return encoding, head, f"<{inner}>", tail
 
 
 @given(marked_files(), st.text(LETTERS + "\n<>$\\1&%s{}", max_size=8))
@@ -58,9 +53,7 @@ def test_every_byte_outside_the_old_text_is_kept(case, new):
     start, end = bom + encode(head, encoding), encode(tail, encoding)
     assert after.startswith(start)
     assert after.endswith(end)
-    inserted = after[len(start) : len(after) - len(end)].decode(
-        "utf-8" if encoding == "utf-8-sig" else encoding
-    )
+    inserted = after[len(start) : len(after) - len(end)].decode(encoding.removesuffix("-sig"))
     assert inserted.replace("\r\n", "\n") == new
     assert applied.after.source == head + inserted + tail
 
@@ -115,10 +108,27 @@ def test_an_edit_of_lf_text_equals_a_plain_replacement(text, edits):
     assume(all(old != new for old, new, _ in edits))
     try:
         applied = apply_edits(draft_of(text.encode()), [Edit(*edit) for edit in edits], match="exact")
-        outcome = applied.data.decode()
     except EditError:
-        outcome = None
-    assert outcome == reference(text, edits)
+        assert reference(text, edits) is None
+    else:
+        assert applied.data.decode() == reference(text, edits)
+        check_changed_lines(text, applied)
+
+
+def check_changed_lines(before, applied):
+    """The lines outside the hunks are the same, and the changed lines are those of the hunks."""
+    old, new = lines_of(before), lines_of(applied.after.source)
+    rebuilt, position = [], 0
+    for hunk in applied.hunks:
+        assert position <= hunk.old_start <= hunk.old_end <= len(old)
+        rebuilt += old[position : hunk.old_start]
+        assert len(rebuilt) == hunk.new_start
+        rebuilt += new[hunk.new_start : hunk.new_end]
+        position = hunk.old_end
+    assert rebuilt + old[position:] == new
+    changed = {line for first, last in applied.changed for line in range(first, last + 1)}
+    assert changed <= {*range(1, len(new) + 1)} or changed == {0}
+    assert {line for hunk in applied.hunks for line in range(hunk.new_start + 1, hunk.new_end + 1)} <= changed
 
 
 @given(st.text("ab\r\n", max_size=20), st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3))

@@ -1,4 +1,4 @@
-"""An edit with `encoding` uses the codec that the caller names, and no other."""
+"""Each call uses the encoding that it or the file names, and no other."""
 
 import codecs
 import re
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from agentfs import Edit
 from tests.conftest import part_or_all
 from tests.kit import refused
 
@@ -31,18 +32,15 @@ def test_a_named_codec_is_exact_to_the_byte(ws, tmp_path, data, encoding, old, n
     assert (tmp_path / "f").read_bytes() == after
 
 
-@pytest.mark.parametrize(
-    ("data", "encoding", "new", "code"),
-    [
-        (b"a \xff\n", "utf-8", "日", "encoding"),
-        (b"a \x81\n", "cp1252", "日", "encoding"),
-        (b"a b\n", "klingon", "日", "invalid_argument"),
-        (b"a b\n", "rot13", "日", "invalid_argument"),
-        (b"a b\n", "cp1252", "日", "encoding"),
-        (b"a +AGE-\n", "utf-7", "日", "encoding"),
-        (b"a\n", "shift_jis", "¥", "encoding"),  # the codec encodes it as a backslash
-    ],
-)
+@pytest.mark.parametrize(("data", "encoding", "new", "code"), [
+    (b"a \xff\n", "utf-8", "日", "encoding"),
+    (b"a \x81\n", "cp1252", "日", "encoding"),
+    (b"a b\n", "klingon", "日", "invalid_argument"),
+    (b"a b\n", "rot13", "日", "invalid_argument"),
+    (b"a b\n", "cp1252", "日", "encoding"),
+    (b"a +AGE-\n", "utf-7", "日", "encoding"),
+    (b"a\n", "shift_jis", "¥", "encoding"),  # the codec encodes it as a backslash
+])  # fmt: skip
 def test_characters_that_the_codec_lacks_are_refused(ws, tmp_path, data, encoding, new, code):
     (tmp_path / "f").write_bytes(data)
     refused(lambda: ws.edit("f", "a", new, encoding=encoding), code)
@@ -51,10 +49,9 @@ def test_characters_that_the_codec_lacks_are_refused(ws, tmp_path, data, encodin
 
 def test_text_in_a_stateful_codec_reads_back(ws, tmp_path):
     (tmp_path / "f").write_bytes("a 日本 b\n".encode("iso-2022-jp"))
-    ws.edit("f", "本", "x", encoding="iso-2022-jp")
-    assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == "a 日x b\n"
-    ws.edit("f", "a", "語", encoding="iso-2022-jp")
-    assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == "語 日x b\n"
+    for old, new, after in (("本", "x", "a 日x b\n"), ("a", "語", "語 日x b\n")):
+        ws.edit("f", old, new, encoding="iso-2022-jp")
+        assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == after
 
 
 CODING_LINES = {
@@ -86,43 +83,69 @@ def test_a_file_is_edited_and_written_in_the_encoding_that_it_names(ws, tmp_path
     assert (tmp_path / "new").read_bytes() == text.encode(codec)
 
 
-def test_a_new_character_in_an_ascii_file_is_encoded_as_the_file_declares(ws, tmp_path):
-    (tmp_path / "f").write_bytes(b"# coding: latin-1\nx = 1\n")
-    ws.edit("f", "= 1", "= 'é'")
-    assert (tmp_path / "f").read_bytes() == b"# coding: latin-1\nx = '\xe9'\n"
+@pytest.mark.parametrize(("before", "old", "new", "after"), [
+    (b"# coding: latin-1\nx = 1\n", "= 1", "= 'é'", b"# coding: latin-1\nx = '\xe9'\n"),
+    (b"# coding: latin-1\nx = '\xe9'\n", "latin-1", "utf-8", b"# coding: utf-8\nx = '\xe9'\n"),
+], ids=["a new character", "the coding line"])  # fmt: skip
+def test_a_new_character_is_encoded_as_the_file_declares_and_the_rest_is_not_converted(
+    ws, tmp_path, before, old, new, after
+):
+    (tmp_path / "f").write_bytes(before)
+    ws.edit("f", old, new)
+    assert (tmp_path / "f").read_bytes() == after
     ws.read("f")
     notes = ws.write("f", "# coding: utf-8\nx = 'é'\n").notes
     assert (tmp_path / "f").read_bytes() == "# coding: utf-8\nx = 'é'\n".encode()
     assert any("utf-8" in note for note in notes)
 
 
-def test_an_edit_of_the_coding_line_converts_nothing(ws, tmp_path):
-    (tmp_path / "f").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
-    ws.edit("f", "coding: latin-1", "coding: utf-8")
-    assert (tmp_path / "f").read_bytes() == b"# coding: utf-8\nx = '\xe9'\n"
-    ws.read("f")
-    ws.write("f", "# coding: utf-8\nx = 'é'\n")
-    assert (tmp_path / "f").read_bytes() == "# coding: utf-8\nx = 'é'\n".encode()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# coding: latin-1\nx = 'é'\n",  # non-ASCII text that is valid UTF-8 is UTF-8
-        "encoding: latin-1\ncafé: 1\n",  # no comment
-        "# coding: utf-16\ncafé\n",
-        "# coding: rot13\ncafé\n",
-        "# coding: klingon\ncafé\n",
-        "# coding: utf-7\ncafé\n",
-        "# coding: idna\ncafé\n",
-        "x = 1\ny = 2\n# coding: latin-1\ncafé\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "# coding: latin-1\nx = 'é'\n",  # non-ASCII text that is valid UTF-8 is UTF-8
+    "encoding: latin-1\ncafé: 1\n",  # no comment
+    "# coding: utf-16\ncafé\n",
+    "# coding: rot13\ncafé\n",
+    "# coding: klingon\ncafé\n",
+    "# coding: utf-7\ncafé\n",
+    "# coding: idna\ncafé\n",
+    "x = 1\ny = 2\n# coding: latin-1\ncafé\n",
+])  # fmt: skip
 def test_text_that_resembles_a_coding_line_is_ignored(ws, tmp_path, text):
     (tmp_path / "f").write_bytes(text.encode())
     assert ws.read("f").encoding == "utf-8"
-    ws.edit("f", "é", "ü", replace_all=True) if "é" in text else None
+    ws.edit("f", "é", "ü", replace_all=True)
     assert (tmp_path / "f").read_bytes() == text.replace("é", "ü").encode()
+
+
+TEXTS = {
+    "gb18030": ("配置文件\n主机 = 本地\n", "本地", "服务器"),
+    "big5": ("設定檔案\n主機 = 本地\n", "本地", "伺服器"),
+    "shift_jis": ("設定ファイル\nホスト = 本体\n", "本体", "サーバー"),
+    "euc-kr": ("설정 파일\n호스트 = 로컬\n", "로컬", "서버"),
+    "koi8-r": ("Файл настроек\nузел = местный\n", "местный", "сервер"),
+    "latin-1": ("Données é\nhôte = là\n", "là", "où"),
+}
+
+
+@pytest.mark.parametrize("encoding", TEXTS)
+def test_each_call_names_an_encoding_that_cannot_be_told(ws, tmp_path, encoding):
+    text, old, new = TEXTS[encoding]
+    path, tools = tmp_path / "f", ws.tools()
+    path.write_bytes(text.encode(encoding))
+    if encoding != "latin-1":  # whose bytes are shown as they are
+        assert "pass encoding=" in refused(lambda: ws.edit("f", old, new), "no_match").hint
+    first = tools.call("read", {"path": "f"}).content
+    assert "not UTF-8, and the encoding is not known" in first
+    assert "pass encoding" in first
+    named = {"path": "f", "encoding": encoding}
+    assert text.split("\n")[0] in tools.call("read", named).content
+    assert tools.call("edit", {**named, "old_string": old, "new_string": new}).success
+    assert path.read_bytes() == text.replace(old, new).encode(encoding)
+    ws.multi_edit("f", [Edit(new, old), Edit("=", "==")], encoding=encoding)
+    assert path.read_bytes() == text.replace("=", "==").encode(encoding)
+    assert [match.line for match in ws.grep(old, encoding=encoding).matches] == [2]
+    ws.read("f", encoding=encoding)
+    ws.write("f", f"{new}\n", encoding=encoding)
+    assert path.read_bytes() == f"{new}\n".encode(encoding)
 
 
 @part_or_all(5, full=2)

@@ -8,7 +8,8 @@ import pytest
 
 from agentfs import Edit, Workspace
 from tests import kit
-from tests.kit import refused
+from tests.history.judges import git_applied, snapshot
+from tests.kit import put, refused
 
 COUNT = 6_000
 
@@ -39,10 +40,8 @@ def test_each_of_many_places_keeps_the_line_end_of_its_line(tmp_path, kind, enco
     assert after == "".join(f"p{end}qé{end}" for end in ends).encode(encoding)
     assert result.replacements == COUNT
     assert result.changed == ((1, 2 * COUNT),)
-    data = "".join(f"a{end}b{end}" for end in ends).encode(encoding)  # one line of each pair is left
-    assert edited(tmp_path, data, "a\n", "", **options)[1] == "".join(f"b{end}" for end in ends).encode(
-        encoding
-    )
+    data, left = ("".join(f"{each}b{end}" for end in ends).encode(encoding) for each in ("a\n", ""))
+    assert edited(tmp_path, data, "a\n", "", **options)[1] == left
 
 
 @pytest.mark.parametrize(
@@ -76,36 +75,20 @@ def test_many_spans_are_spliced(tmp_path):
         refused(lambda: kit.splice(ws, "f", [*spans, (4, 5, "x"), (4, 6, "y")]), "overlap")
 
 
-def patched(text, diff):
-    """Apply a unified diff to a text; every line must match."""
-    lines, made, position = text.splitlines(keepends=True), [], 0
-    body = re.split(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@\n", diff, flags=re.MULTILINE)[1:]
-    for start, length, hunk in zip(body[::3], body[1::3], body[2::3], strict=True):
-        first = int(start) - (length != "0")
-        made += lines[position:first]
-        position = first
-        for line in hunk.splitlines(keepends=True):
-            if line[0] in " -":
-                assert lines[position] == line[1:]
-                position += 1
-            if line[0] in " +":
-                made.append(line[1:])
-    return "".join(made + lines[position:])
-
-
 def test_the_diff_of_a_file_of_many_lines_has_only_the_changes(tmp_path):
     text = "".join(f"line {number}\n" for number in range(300_000))
-    (tmp_path / "f").write_text(text)
+    original, top = (put(tmp_path / each, {"f": text}) for each in "or")
     edits = [Edit("line 5\n", "five\nand more\n"), Edit("line 299990\n", ""), Edit("line 7\n", "seven\n")]
-    with Workspace(tmp_path) as ws:
+    with Workspace(top) as ws:
         result = ws.multi_edit("f", edits)
-        assert patched(text, result.diff) == (tmp_path / "f").read_text()
+        assert git_applied(original, result.diff.encode(), tmp_path / "scratch") == snapshot(top)
         lines = re.findall(r"^[-+](?![-+]).*", result.diff, re.MULTILINE)
         assert lines == ["-line 5", "+five", "+and more", "-line 7", "+seven", "-line 299990"]
         assert result.changed == ((6, 7), (9, 9), (299_992, 299_992))
+        put(top, {"f": text})
         content = text.replace("line 5\n", "5\n").replace("line 290000\n", "290000\n")
-        (tmp_path / "f").write_text(text)
-        assert patched(text, ws.write("f", content, overwrite=True).diff) == content
+        diff = ws.write("f", content, overwrite=True).diff
+    assert git_applied(original, diff.encode(), tmp_path / "scratch") == snapshot(top)
 
 
 @pytest.mark.full

@@ -54,11 +54,8 @@ def test_nothing_is_said_of_a_good_new_or_large_text(ws, tmp_path, path):
     assert "valid" not in ws.append(path, "]").text
 
 
-def test_json_that_is_nested_too_deeply_is_no_fault(ws, tmp_path):
+def test_regression_deep_json_and_yaml_with_tags_and_several_documents_are_valid(ws, tmp_path):
     (tmp_path / "deep.json").write_text("[1]")
     assert "valid" not in ws.write("deep.json", "[" * 50_000 + "]" * 50_000, overwrite=True).text
-
-
-def test_yaml_with_own_tags_and_several_documents_is_valid(ws, tmp_path):
     (tmp_path / "a.yml").write_text("a: !Ref b\n---\nc: 1\n")
     assert "valid" not in ws.edit("a.yml", "c: 1", "c: !Sub 2").text

@@ -2,27 +2,22 @@
 
 import pytest
 
-from agentfs.errors import BinaryError
 from tests.kit import refused
 from tests.reading.conftest import make_image
 from tests.reading.test_pdf import pdf
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "text", "options"),
-    [
-        ("a.pdf", pdf(["one", "two"]), "(one)", {}),
-        ("a.gif", make_image("GIF"), "GIF87a", {"encoding": "latin-1"}),
-        ("a.png", make_image("PNG"), "IHDR", {"encoding": "latin-1"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "text", "options"), [
+    ("a.pdf", pdf(["one", "two"]), "(one)", {}),
+    ("a.gif", make_image("GIF"), "GIF87a", {"encoding": "latin-1"}),
+    ("a.png", make_image("PNG"), "IHDR", {"encoding": "latin-1"}),
+])  # fmt: skip
 def test_an_edit_of_a_pdf_or_an_image_is_refused_unless_raw_insists(
     ws, tmp_path, name, content, text, options
 ):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(BinaryError) as caught:
-        ws.edit(name, text, "x", replace_all=True, **options)
-    assert "raw=true" in str(caught.value)
+    error = refused(lambda: ws.edit(name, text, "x", replace_all=True, **options), "binary")
+    assert "raw=true" in str(error)
     assert (tmp_path / name).read_bytes() == content
     if name == "a.png":
         refused(lambda: ws.edit(name, "I", "x", raw=True), "binary")

@@ -128,7 +128,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "call", "after"), [case[1:] for case in LANDS], ids=[c[0] for c in LANDS])
+@pytest.mark.parametrize(("data", "call", "after"), [pytest.param(*c[1:], id=c[0]) for c in LANDS])
 def test_reported_edits_land_to_the_byte(ws, tmp_path, data, call, after):
     (tmp_path / "f").write_bytes(data)
     result = ws.edit("f", *call)
@@ -147,9 +147,9 @@ def plain(text):
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-@pytest.mark.parametrize(
-    ("data", "call", "code", "cause", "suggests"), [c[1:] for c in REFUSED], ids=[c[0] for c in REFUSED]
-)
+@pytest.mark.parametrize(("data", "call", "code", "cause", "suggests"), [
+    pytest.param(*case[1:], id=case[0]) for case in REFUSED
+])  # fmt: skip
 def test_reported_misses_are_refused_and_explained(ws, tmp_path, data, call, code, cause, suggests):
     (tmp_path / "f").write_bytes(data)
     error = refused(lambda: ws.edit("f", *call), code)

@@ -20,9 +20,7 @@ def test_just_the_lines_around_an_edit_were_seen_in_its_diff(ws, tmp_path, until
 @pytest.mark.parametrize("unseen", [range(6, 13), [8], [10]])
 def test_lines_of_a_diff_that_is_not_shown_were_not_seen(tmp_path, unseen):
     with Workspace(tmp_path, limits=Limits(output_tokens=60)) as ws:
-        (tmp_path / "a.py").write_text(
-            "".join(f"x{number} = {number} + {'y' * 30}\n" for number in range(20))
-        )
+        (tmp_path / "a.py").write_text("".join(f"x{n} = {n} + {'y' * 30}\n" for n in range(20)))
         for offset in {*range(1, 21)} - {*unseen}:
             ws.read("a.py", offset=offset, limit=1)
         assert "x8" not in ws.edit("a.py", "x8 = 8", "x8 = 80").text
@@ -35,10 +33,9 @@ def test_a_broken_link_does_not_suggest_itself(ws, tmp_path):
         assert "Did you mean" not in str(refused(act))
 
 
-@pytest.mark.parametrize(
-    ("pattern", "literal"),
-    [(r"foo\(bar(", "foo(bar("), (r"a\.b[", "a.b["), (r"c:\\d(", r"c:\d("), ("f(x", "f(x")],
-)
+@pytest.mark.parametrize(("pattern", "literal"), [
+    (r"foo\(bar(", "foo(bar("), (r"a\.b[", "a.b["), (r"c:\\d(", r"c:\d("), ("f(x", "f(x"),
+])  # fmt: skip
 def test_a_literal_suggestion_escapes_each_character_once(ws, tmp_path, pattern, literal):
     (tmp_path / "a").write_text(f"{literal}\n")
     error = refused(lambda: ws.replace(pattern, "z", regex=True))
@@ -73,30 +70,26 @@ def test_a_failed_edit_of_a_new_file_does_not_advise_to_read_it(ws, tmp_path):
 
 def test_creating_by_an_edit_asks_for_permission_once(tmp_path):
     asked = []
-    policy = Policy(on_ask=lambda request: asked.append((request.paths, request.diff)) or True)
-    with Workspace(tmp_path, policy=policy) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=lambda request: asked.append(request) or True)) as ws:
         ws.edit("sub/a", "", "text\n")
-    ((paths, diff),) = asked
-    assert paths == ("sub/a",)
-    assert "+text" in diff
+    (request,) = asked
+    assert request.paths == ("sub/a",)
+    assert "+text" in request.diff
 
 
-def test_a_white_space_miss_shows_each_line_once(ws, tmp_path):
-    (tmp_path / "a.py").write_text("if a:\n\tb = 1\n\tc = 2\n")
-    error = refused(lambda: ws.edit("a.py", "if a:\n  b =  1\n    c = 2\n", "q"))
-    assert error.details["places"] == [
-        "1|if a:",
-        "2|\tb = 1",
-        "3|\tc = 2",
+@pytest.mark.parametrize(("text", "old", "places"), [
+    ("if a:\n\tb = 1\n\tc = 2\n", "if a:\n  b =  1\n    c = 2\n", [
+        "1|if a:", "2|\tb = 1", "3|\tc = 2",
         "line 2 is `→b·=·1`, the old text has `··b·=··1`",
         "line 3 is `→c·=·2`, the old text has `····c·=·2`",
-    ]
-
-
-def test_a_white_space_miss_shows_blanks_that_no_reader_sees(ws, tmp_path):
-    (tmp_path / "a.py").write_text("a\u00a0 =  1\nb\n")
-    error = refused(lambda: ws.edit("a.py", "a = 1 \nb\n", "q"))
-    assert "`a⍽·=··1`" in str(error)
+    ]),
+    ("a\u00a0 =  1\nb\n", "a = 1 \nb\n", [
+        "1|a\u00a0 =  1", "2|b", "line 1 is `a⍽·=··1`, the old text has `a·=·1·`",
+    ]),
+], ids=["each line once", "blanks that no reader sees"])  # fmt: skip
+def test_a_white_space_miss_shows_the_blanks(ws, tmp_path, text, old, places):
+    (tmp_path / "a.py").write_text(text)
+    assert refused(lambda: ws.edit("a.py", old, "q")).details["places"] == places
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -108,20 +101,13 @@ def test_the_diff_of_a_long_line_shows_the_change(ws, tmp_path, first, end):
     assert len(text) < 2000
 
 
-RANGES = [
-    (":10-14", (10, 14)),
-    ("#L10-L14", (10, 14)),
-    ("#L10", (10, 30)),
-    (":10", (10, 30)),
-    (":14-10", (14, 14)),
-]
-
-
-@pytest.mark.parametrize(("suffix", "lines"), RANGES)
-def test_a_range_after_a_path_is_read(ws, tmp_path, suffix, lines):
+@pytest.mark.parametrize(("suffix", "first", "last"), [
+    (":10-14", 10, 14), ("#L10-L14", 10, 14), ("#L10", 10, 30), (":10", 10, 30), (":14-10", 14, 14),
+])  # fmt: skip
+def test_a_range_after_a_path_is_read(ws, tmp_path, suffix, first, last):
     (tmp_path / "a.py").write_text("".join(f"x{number}\n" for number in range(30)))
     page = ws.read(f"a.py{suffix}")
-    assert (page.path, page.start_line, page.end_line) == ("a.py", *lines)
+    assert (page.path, page.start_line, page.end_line) == ("a.py", first, last)
     (tmp_path / f"a.py{suffix}").write_text("other\n")
     assert ws.read(f"a.py{suffix}").content == "other\n"
 

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs import Limits, Policy, Workspace
 from agentfs.fs import revision_of
 from tests.kit import refused
 
@@ -60,7 +60,6 @@ def test_a_new_file_is_created_with_its_directories(env):
     assert result.revision == revision_of(b"a\nb\n")
     assert result.diff.startswith("--- /dev/null\n+++ b/new/deep/f.txt\n")
     assert result.text == "Created: 2 lines."
-    assert "+a" not in result.text
 
 
 def test_an_unread_file_is_not_replaced(env):
@@ -69,8 +68,7 @@ def test_an_unread_file_is_not_replaced(env):
     assert "read" in failure(env, "c\n").hint
     env.read(b"a\nb\nc\nd\n", 1, 2)
     error = failure(env, "c\n")
-    assert error.code == "unread"
-    assert error.details["unread_lines"] == [[3, 4]]
+    assert (error.code, error.details["unread_lines"]) == ("unread", [[3, 4]])
     assert 'read(path="f.txt", offset=3, limit=2)' in error.hint
     env.read(b"a\nb\nc\nd\n", 3, 4)
     env.write("c\n")
@@ -87,23 +85,19 @@ def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
     """A file with a line over 2,000 characters could never be replaced: the error always said "Call read"."""
     (tmp_path / "f.txt").write_text(text)
     with Workspace(tmp_path, limits=limits) as ws:
-        with pytest.raises(AgentFSError, match="has not been read"):
-            ws.write("f.txt", "c\n")
+        assert "has not been read" in str(refused(lambda: ws.write("f.txt", "c\n"), "unread"))
         for offset in range(1, len(text.splitlines()) + 1):
             ws.read("f.txt", offset, 1)
         ws.write("f.txt", "c\n")
     assert (tmp_path / "f.txt").read_text() == "c\n"
 
 
-@pytest.mark.parametrize(
-    ("line", "count", "limits"),
-    [
-        ("x\n", 500, Limits()),
-        ("word " * 100 + "\n", 500, Limits()),
-        ("é" * 3000 + "\n", 50, Limits(output_tokens=5000, file_bytes=40_000_000)),
-        ("x = 1\n", 500, Limits(output_tokens=100)),
-    ],
-)
+@pytest.mark.parametrize(("line", "count", "limits"), [
+    ("x\n", 500, Limits()),
+    ("word " * 100 + "\n", 500, Limits()),
+    ("é" * 3000 + "\n", 50, Limits(output_tokens=5000, file_bytes=40_000_000)),
+    ("x = 1\n", 500, Limits(output_tokens=100)),
+])  # fmt: skip
 def test_the_reads_suggested_by_refused_writes_cover_the_whole_file(tmp_path, line, count, limits):
     (tmp_path / "f.txt").write_text(line * count)
     with Workspace(tmp_path, limits=limits) as ws:
@@ -124,11 +118,10 @@ def test_a_changed_file_is_stale_and_the_change_shown(env):
     env.put(b"a\nB\n")
     error = failure(env, "c\n")
     assert error.code == "stale"
-    assert "-b" in error.places()
-    assert "+B" in error.places()
+    assert {"-b", "+B"} <= {*error.places()}
     assert "+B\n" in error.details["diff"]
-    assert error.details["revision"] == revision_of(b"a\nB\n")
-    assert error.details["shown_revision"] == revision_of(b"a\nb\n")
+    shown, now = (error.details[name] for name in ("shown_revision", "revision"))
+    assert (shown, now) == (revision_of(b"a\nb\n"), revision_of(b"a\nB\n"))
     for now in (b"a\x00b", b"\xff\n"):  # without a diff
         env.put(now)
         assert failure(env, "c\n").code == "stale"
@@ -143,21 +136,18 @@ def test_the_same_content_is_allowed_and_reported(env):
     assert result.text.startswith("Unchanged")
 
 
-@pytest.mark.parametrize(
-    ("before", "content", "after", "note"),
-    [
-        (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "CRLF"),
-        (b"a\r\nb\r\n", "x\r\ny\n", b"x\r\ny\r\n", "CRLF"),
-        (b"a\r\nb\r\n", "x\r\ny\r\n", b"x\r\ny\r\n", None),
-        (b"a\r\nb\n", "x\ny\n", b"x\ny\n", None),
-        (b"a\nb\n", "x\r\ny\r\n", b"x\r\ny\r\n", None),
-        (b"", "x\ny\n", b"x\ny\n", None),
-        ("\ufeffa\n".encode(), "ä\n", "\ufeffä\n".encode(), "byte order mark"),
-        ("\ufeffa\n".encode(), "\ufeffä\n", "\ufeffä\n".encode(), "byte order mark"),
-        ("\ufeffa\r\n".encode("utf-16-le"), "ä\nb\n", "\ufeffä\r\nb\r\n".encode("utf-16-le"), "utf-16-le"),
-        (b"\xe9\n", "abc\n", b"abc\n", "unknown-8bit"),
-    ],
-)
+@pytest.mark.parametrize(("before", "content", "after", "note"), [
+    (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "CRLF"),
+    (b"a\r\nb\r\n", "x\r\ny\n", b"x\r\ny\r\n", "CRLF"),
+    (b"a\r\nb\r\n", "x\r\ny\r\n", b"x\r\ny\r\n", None),
+    (b"a\r\nb\n", "x\ny\n", b"x\ny\n", None),
+    (b"a\nb\n", "x\r\ny\r\n", b"x\r\ny\r\n", None),
+    (b"", "x\ny\n", b"x\ny\n", None),
+    ("\ufeffa\n".encode(), "ä\n", "\ufeffä\n".encode(), "byte order mark"),
+    ("\ufeffa\n".encode(), "\ufeffä\n", "\ufeffä\n".encode(), "byte order mark"),
+    ("\ufeffa\r\n".encode("utf-16-le"), "ä\nb\n", "\ufeffä\r\nb\r\n".encode("utf-16-le"), "utf-16-le"),
+    (b"\xe9\n", "abc\n", b"abc\n", "unknown-8bit"),
+])  # fmt: skip
 def test_a_replacement_keeps_encoding_and_line_ends(env, before, content, after, note):
     env.put(before)
     env.read(before)
@@ -168,15 +158,12 @@ def test_a_replacement_keeps_encoding_and_line_ends(env, before, content, after,
     env.write("again\n")
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "limits"),
-    [
-        ("a\x00b", "invalid_argument", None),
-        ("\ud800", "encoding", None),
-        ("x" * 101, "too_large", Limits(file_bytes=100)),
-        ("ä" * 51, "too_large", Limits(file_bytes=100)),
-    ],
-)
+@pytest.mark.parametrize(("content", "code", "limits"), [
+    ("a\x00b", "invalid_argument", None),
+    ("\ud800", "encoding", None),
+    ("x" * 101, "too_large", Limits(file_bytes=100)),
+    ("ä" * 51, "too_large", Limits(file_bytes=100)),
+])  # fmt: skip
 def test_a_refused_write_changes_nothing(env, content, code, limits):
     env.write("old\n")
     assert failure(env, content, limits=limits).code == code
@@ -206,26 +193,23 @@ def test_the_policy_always_or_never_replaces(env_of):
     assert env.get() == b"b\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "content", "options", "after"),
-    [
-        (None, "é\n", {"encoding": "cp1252"}, b"\xe9\n"),
-        (None, "é\n", {"encoding": "utf-8-sig"}, b"\xef\xbb\xbf\xc3\xa9\n"),
-        (None, "é", {"encoding": "utf-16"}, b"\xff\xfe\xe9\x00"),
-        (None, "é", {"encoding": "unknown-8bit"}, b"\xe9"),
-        (b"\xef\xbb\xbfa\xff", "b", {"encoding": "utf-8"}, b"\xef\xbb\xbfb"),
-        (b"\xff\xfea\x00", "b", {"encoding": "utf-16-le"}, b"\xff\xfeb\x00"),
-        (b"\xff\xfea\x00", "b", {"encoding": "utf-8"}, b"b"),
-        (b"\xe9\n", "\xe8\n", {"encoding": "latin-1"}, b"\xe8\n"),
-        (b"a\r\n", "b\n", {"newline": "given"}, b"b\n"),
-        (b"a\r\n", "b\r\n", {"newline": "given"}, b"b\r\n"),
-        (b"a\r\n", "b\n", {"newline": "keep"}, b"b\r\n"),
-        (b"a\n", "b\nc\r\n", {"newline": "\r\n"}, b"b\r\nc\r\n"),
-        (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"),
-        (b"a\r\n", "b\r\nc\n", {"newline": "\n"}, b"b\nc\n"),
-        (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
-    ],
-)
+@pytest.mark.parametrize(("before", "content", "options", "after"), [
+    (None, "é\n", {"encoding": "cp1252"}, b"\xe9\n"),
+    (None, "é\n", {"encoding": "utf-8-sig"}, b"\xef\xbb\xbf\xc3\xa9\n"),
+    (None, "é", {"encoding": "utf-16"}, b"\xff\xfe\xe9\x00"),
+    (None, "é", {"encoding": "unknown-8bit"}, b"\xe9"),
+    (b"\xef\xbb\xbfa\xff", "b", {"encoding": "utf-8"}, b"\xef\xbb\xbfb"),
+    (b"\xff\xfea\x00", "b", {"encoding": "utf-16-le"}, b"\xff\xfeb\x00"),
+    (b"\xff\xfea\x00", "b", {"encoding": "utf-8"}, b"b"),
+    (b"\xe9\n", "\xe8\n", {"encoding": "latin-1"}, b"\xe8\n"),
+    (b"a\r\n", "b\n", {"newline": "given"}, b"b\n"),
+    (b"a\r\n", "b\r\n", {"newline": "given"}, b"b\r\n"),
+    (b"a\r\n", "b\n", {"newline": "keep"}, b"b\r\n"),
+    (b"a\n", "b\nc\r\n", {"newline": "\r\n"}, b"b\r\nc\r\n"),
+    (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"),
+    (b"a\r\n", "b\r\nc\n", {"newline": "\n"}, b"b\nc\n"),
+    (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
+])  # fmt: skip
 def test_explicit_options_are_followed_to_the_byte(env, before, content, options, after):
     if before is not None:
         env.put(before)
@@ -267,6 +251,5 @@ def test_regression_a_byte_order_mark_that_another_program_adds_is_a_change(ws, 
     (tmp_path / "a").write_text("one\n")
     ws.read("a")
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\n")
-    with pytest.raises(AgentFSError, match="changed since it was shown"):
-        ws.write("a", "two\n")
+    assert "changed since it was shown" in str(refused(lambda: ws.write("a", "two\n"), "stale"))
     assert (tmp_path / "a").read_bytes() == b"\xef\xbb\xbfone\n"

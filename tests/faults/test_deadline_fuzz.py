@@ -243,15 +243,10 @@ def peak():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "seconds",
-    [
-        pytest.param(0, id="short"),
-        pytest.param(
-            float(os.environ.get("AGENTFS_FUZZ_SECONDS", "3600")), id="long", marks=pytest.mark.long
-        ),
-    ],
-)
+@pytest.mark.parametrize("seconds", [
+    pytest.param(0, id="short"),
+    pytest.param(float(os.environ.get("AGENTFS_FUZZ_SECONDS", "3600")), id="long", marks=pytest.mark.long),
+])  # fmt: skip
 def test_no_input_holds_a_call_past_its_deadline(tmp_path, seconds):
     seed = int(os.environ.get("AGENTFS_FUZZ_SEED", "1" if seconds < 60 else str(time.time_ns())))
     rng = random.Random(seed)

@@ -79,11 +79,9 @@ def sparse(path: Path, head: bytes, size: int) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "head",
-    [b"", b"a line of text\n" * 5000, pytest.param(b"a" * (3 << 20), marks=pytest.mark.long)],
-    ids=["hole", "text", "line"],
-)
+@pytest.mark.parametrize("head", [
+    b"", b"a line of text\n" * 5000, pytest.param(b"a" * (3 << 20), marks=pytest.mark.long),
+], ids=["hole", "text", "line"])  # fmt: skip
 def test_endless_and_sparse_files_take_little_memory(tmp_path, head):
     sparse(tmp_path / "big", head, 100 << 30)
     took = measured(tmp_path, "big")

@@ -160,10 +160,9 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
     return sorted((str(p), p.read_text() if p.is_file() else "") for p in path.rglob("*"))
 
 
-@pytest.mark.parametrize(
-    "operations",
-    [200, pytest.param(2000, marks=pytest.mark.full), pytest.param(1_000_000, marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize("operations", [
+    200, pytest.param(2000, marks=pytest.mark.full), pytest.param(1_000_000, marks=pytest.mark.long),
+])  # fmt: skip
 def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, operations):
     outcomes = hammer(arena, operations, (operations / 20, operations / 20))
     assert set(outcomes) <= ALLOWED, outcomes
@@ -172,11 +171,9 @@ def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, operations)
 @pytest.mark.full
 @pytest.mark.parametrize("events", [True, False], ids=["events", "cold"])
 # Without a pause thousands of events wait for each call.
-@pytest.mark.parametrize(
-    ("arena", "operations"),
-    [(0, 100), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long)],
-    indirect=["arena"],
-)
+@pytest.mark.parametrize(("arena", "operations"), [
+    (0, 100), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long),
+], indirect=["arena"])  # fmt: skip
 def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, events, operations):
     if not events:
         monkeypatch.setattr(inotify, "Inotify", no_events)

@@ -223,13 +223,10 @@ def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path, 
 FILES = ["a", "c", "d", "made/deep/b", "made/x", "sp ace"]
 
 
-@pytest.mark.parametrize(
-    ("seed", "count"),
-    [
-        *(pytest.param(seed, 12, marks=pytest.mark.full) for seed in (1, 2)),
-        *(pytest.param(seed, 40, marks=pytest.mark.long) for seed in range(100, 130)),
-    ],
-)
+@pytest.mark.parametrize(("seed", "count"), [
+    *(pytest.param(seed, 12, marks=pytest.mark.full) for seed in (1, 2)),
+    *(pytest.param(seed, 40, marks=pytest.mark.long) for seed in range(100, 130)),
+])  # fmt: skip
 def test_journal_and_tree_agree_after_random_kills(tmp_path, monkeypatch, seed, count):
     chance = random.Random(seed)
     root, state = fresh(tmp_path / "top")

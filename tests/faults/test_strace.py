@@ -67,16 +67,13 @@ def test_an_interrupted_call_is_repeated(tmp_path):
     assert state_of(tree, "f") == "new"
 
 
-@pytest.mark.parametrize(
-    ("numbers", "every"),
-    [
-        (("EINTR", "EMFILE", "EIO", "EXDEV"), 9),
-        *(
-            pytest.param((number,), 1, marks=pytest.mark.long)
-            for number in ("EINTR", "EMFILE", "EIO", "EXDEV", "ENOSPC", "EDQUOT", "EACCES")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("numbers", "every"), [
+    (("EINTR", "EMFILE", "EIO", "EXDEV"), 9),
+    *(
+        pytest.param((number,), 1, marks=pytest.mark.long)
+        for number in ("EINTR", "EMFILE", "EIO", "EXDEV", "ENOSPC", "EDQUOT", "EACCES")
+    ),
+])  # fmt: skip
 @pytest.mark.parametrize("path", ["f", "new/x"])
 def test_calls_of_a_change_fail_in_turn(tmp_path, path, numbers, every):
     names = calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log")
