@@ -59,11 +59,9 @@ def assert_lost(branch) -> None:
         lambda: branch.read("copy"),
         lambda: branch.host.read("copy"),
         lambda: branch.view(workdir="src").ls(),
-        lambda: branch.run("cat copy"),
-        branch.changes,
-        branch.merge,
+        lambda: branch.run("cat copy"), branch.changes, branch.merge,
         lambda: branch.merge(paths=["src"], preview=True),
-    ]
+    ]  # fmt: skip
     for call in calls:
         with pytest.raises(AgentFSError, match=r'Protected files appeared.*"\.env\.local"') as raised:
             call()

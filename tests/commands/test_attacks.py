@@ -29,32 +29,21 @@ from tests.kit import put, refused
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 READS = [
-    "cat .env",
-    "cat ./.e?v",
-    "cat src/../.env",
+    "cat .env", "cat ./.e?v", "cat src/../.env",
     "python3 -c 'print(open(\".env\").read())'",
     "grep -r TOKEN . -h --include='.*' --include='*.key'",
-    "cat $PWD/.env",
-    "cat conf/server.key",
-    "ln -s .env x; cat x",
-    "ln .env x 2>/dev/null; cat x",
-    "cp .env x; cat x",
-    "mv .env x; cat x",
-    "tar cf - . | strings",
-    "cat /proc/self/cwd/.env",
+    "cat $PWD/.env", "cat conf/server.key", "ln -s .env x; cat x", "ln .env x 2>/dev/null; cat x",
+    "cp .env x; cat x", "mv .env x; cat x", "tar cf - . | strings", "cat /proc/self/cwd/.env",
     "cat /proc/self/root$PWD/.env",
     "for p in /proc/[0-9]*; do cat $p/root$PWD/.env $p/cwd/.env; done",
-    "exec 3< .env; cat /proc/$$/fd/3",
-    "exec 3< .env; cat <&3",
-    "find . -name '.env' -exec cat {} +",
+    "exec 3< .env; cat /proc/$$/fd/3", "exec 3< .env; cat <&3", "find . -name '.env' -exec cat {} +",
     "umount .env; cat .env",
     "unshare -Urm sh -c 'umount .env; cat .env'",
     "unshare -Um sh -c 'umount -l .env; cat .env'",
     "mkdir m; mount --bind . m; cat m/.env",
     "unshare -Urm sh -c 'mkdir /tmp/m; mount --bind . /tmp/m; cat /tmp/m/.env'",
-    "dd if=.env of=/dev/stdout",
-    "git diff --no-index /dev/null .env",
-]
+    "dd if=.env of=/dev/stdout", "git diff --no-index /dev/null .env",
+]  # fmt: skip
 
 
 @pytest.fixture(params=["staged", pytest.param("branch", marks=pytest.mark.full)])
@@ -140,17 +129,13 @@ def test_nothing_outside_is_written(confined, tree, tmp_path):
     (outside / "file").write_text("old")
     (tree / "way").symlink_to(outside)
     commands = [
-        f"echo new > {outside}/file",
-        f"rm -rf {outside}",
-        "echo new > way/file",
-        "echo new > ../outside/file",
-        f"mkdir {outside}/d",
-        f"chmod 777 {outside}",
+        f"echo new > {outside}/file", f"rm -rf {outside}", "echo new > way/file",
+        "echo new > ../outside/file", f"mkdir {outside}/d", f"chmod 777 {outside}",
         f"mount -o remount,rw / ; echo new > {outside}/file",
         f"unshare -Urm sh -c 'mount -o remount,bind,rw {outside}; echo new > {outside}/file'",
         f"rm way; ln -s / way; echo new > way{outside}/file",
         "touch ~/made /etc/made /usr/made /var/tmp/made",
-    ]
+    ]  # fmt: skip
     for command in commands:
         everything(confined, command)
         assert snapshot(outside) == {"file": ("file", 0o644, snapshot(outside)["file"][2])}
@@ -167,29 +152,20 @@ def test_nobody_sees_the_private_directory_for_temporaries(confined, tmp_path):
     assert not Path(made).exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "echo x > .git/hooks/post-checkout",
-        "git config core.fsmonitor 'touch owned'",
-        "git config core.hooksPath src",
-        "mv .git .g; mkdir .git; cp -r .g/. .git; printf '[core]\\nfsmonitor = touch owned' > .git/config",
-        "rm -rf .git",
-        "rm -rf .git; ln -s src .git",
-        "rm -rf .git; echo 'gitdir: src' > .git",
-        "mkdir -p .git/modules/x/hooks; echo x > .git/modules/x/hooks/post-checkout",
-        "echo ../src > .git/commondir",
-        "echo '* filter=x' > .envrc",
-        "mkdir .vscode; echo {} > .vscode/tasks.json",
-        "echo x > .env.local",
-        "echo 'alias ls=rm' > .bashrc",
-        "echo x > src/.ENVRC",
-        "mkdir new && git init -q new && echo x > new/.git/hooks/post-checkout",
-        "git init -q new && git -C new config core.fsmonitor 'touch owned'",
-        "git init -q new && git -C new config include.path /tmp/x",
-        "git init -q new && git -C new remote add origin 'ext::sh -c touch% owned'",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "echo x > .git/hooks/post-checkout", "git config core.fsmonitor 'touch owned'",
+    "git config core.hooksPath src",
+    "mv .git .g; mkdir .git; cp -r .g/. .git; printf '[core]\\nfsmonitor = touch owned' > .git/config",
+    "rm -rf .git", "rm -rf .git; ln -s src .git", "rm -rf .git; echo 'gitdir: src' > .git",
+    "mkdir -p .git/modules/x/hooks; echo x > .git/modules/x/hooks/post-checkout",
+    "echo ../src > .git/commondir", "echo '* filter=x' > .envrc",
+    "mkdir .vscode; echo {} > .vscode/tasks.json",
+    "echo x > .env.local", "echo 'alias ls=rm' > .bashrc", "echo x > src/.ENVRC",
+    "mkdir new && git init -q new && echo x > new/.git/hooks/post-checkout",
+    "git init -q new && git -C new config core.fsmonitor 'touch owned'",
+    "git init -q new && git -C new config include.path /tmp/x",
+    "git init -q new && git -C new remote add origin 'ext::sh -c touch% owned'",
+])  # fmt: skip
 def test_files_that_run_code_later_are_not_written(confined, tree, command):
     subprocess.run(["git", "init", "-q", tree], check=True)
     before = snapshot(tree)
@@ -240,18 +216,12 @@ def test_a_directory_that_a_command_makes_may_have_read_protected_names(staged, 
     assert (tree / "env/lib/own.pem").read_text() == "cert\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "echo x > new.pem",
-        "echo x > conf/.env",
-        "mkdir new; echo x > new/.envrc",
-        "mkdir -p new/.vscode; echo x > new/.vscode/tasks.json",
-        "mkdir -p new/bare.git; printf '[core]\\nfsmonitor = touch owned' > new/bare.git/config",
-        "cp -r conf copy",
-        "mkdir new; cp .env new",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "echo x > new.pem", "echo x > conf/.env", "mkdir new; echo x > new/.envrc",
+    "mkdir -p new/.vscode; echo x > new/.vscode/tasks.json",
+    "mkdir -p new/bare.git; printf '[core]\\nfsmonitor = touch owned' > new/bare.git/config",
+    "cp -r conf copy", "mkdir new; cp .env new",
+])  # fmt: skip
 def test_other_protected_names_are_refused_and_so_are_empty_copies(staged, tree, command):
     before = snapshot(tree)
     assert code_of(lambda: staged.run(command)) == "protected"
@@ -317,30 +287,21 @@ def test_no_other_process_is_seen_or_stopped(staged):
         other.wait()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "mount -t tmpfs tmpfs /mnt",
-        "mknod device b 8 0 && cat device",
-        "chroot / true && unshare -m true",
-        'read -r old < /proc/sys/kernel/core_pattern && echo "$old" > /proc/sys/kernel/core_pattern',
-        "echo 1 > /sys/kernel/mm/ksm/run",
-        "cat /dev/mem",
-        "nsenter -t 1 -m true && nsenter -t 1 -n true",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "mount -t tmpfs tmpfs /mnt", "mknod device b 8 0 && cat device", "chroot / true && unshare -m true",
+    'read -r old < /proc/sys/kernel/core_pattern && echo "$old" > /proc/sys/kernel/core_pattern',
+    "echo 1 > /sys/kernel/mm/ksm/run", "cat /dev/mem",
+    "nsenter -t 1 -m true && nsenter -t 1 -n true",
+])  # fmt: skip
 def test_the_system_is_not_changed(staged, command):
     assert staged.run(command).exit_status != 0
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("files", "limits"),
-    [
-        pytest.param(400, Limits(snapshot_bytes=1_000_000), id="400"),
-        pytest.param(100_000, Limits(), id="100,000", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("files", "limits"), [
+    pytest.param(400, Limits(snapshot_bytes=1_000_000), id="400"),
+    pytest.param(100_000, Limits(), id="100,000", marks=pytest.mark.long),
+])  # fmt: skip
 def test_more_than_the_limit_is_refused_as_a_whole(opened, tree, files, limits):
     before = snapshot(tree)
     ws = opened("staged", limits=limits)

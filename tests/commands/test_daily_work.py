@@ -155,15 +155,12 @@ ENV = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 FILES = {
-    "README": "one\ntwo\nthree\n",
-    "app/__init__.py": "",
+    "README": "one\ntwo\nthree\n", "app/__init__.py": "",
     "app/core.py": "def total(items):\n    return sum(items)\n\n\ndef main():\n    print(total([1]))\n",
     "test_app.py": "import unittest\nfrom app.core import total\n\n\nclass T(unittest.TestCase):\n"
     "    def test(self):\n        self.assertEqual(total([1, 2]), 3)\n",
     "tests_py/test_it.py": "def test_it():\n    assert True\n",
-    "data/table.csv": "a,1\nb,2\n",
-    "docs/index.md": "# Docs\n",
-    "run.sh": "#!/bin/sh\necho ran > ran\n",
+    "data/table.csv": "a,1\nb,2\n", "docs/index.md": "# Docs\n", "run.sh": "#!/bin/sh\necho ran > ran\n",
     "Makefile": "build/prog: src/prog.c\n\tmkdir -p build && gcc -o build/prog src/prog.c\n"
     "clean:\n\trm -rf build\n",
     "src/prog.c": '#include <stdio.h>\nint main(void) { puts("prog"); return 0; }\n',
@@ -175,7 +172,7 @@ FILES = {
     "build/old.o": "object\n",
     "node_modules/dep/index.js": "module.exports = 1;\n",
     ".env": "TOKEN=secret\n",
-}
+}  # fmt: skip
 HISTORY = """
 git init -q -b main . && git config user.name x && git config user.email x@y
 echo .env >> .git/info/exclude

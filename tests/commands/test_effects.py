@@ -20,18 +20,13 @@ def ignoring(tree):
     return tree
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "echo lost > app.db",
-        "rm app.db",
-        "rm -rf build",
-        "mkdir -p build/new; echo x > build/new/x; echo y > other.db",
-        "chmod 600 app.db build/deep/out; chmod 700 build",
-        "mv build/deep build/moved; ln -s app.db build/link",
-        "rm -rf build; echo file > build",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "echo lost > app.db", "rm app.db", "rm -rf build",
+    "mkdir -p build/new; echo x > build/new/x; echo y > other.db",
+    "chmod 600 app.db build/deep/out; chmod 700 build",
+    "mv build/deep build/moved; ln -s app.db build/link",
+    "rm -rf build; echo file > build",
+])  # fmt: skip
 def test_regression_changes_of_ignored_files_are_named_and_undone(staged, ignoring, command):
     before = snapshot(ignoring)
     result = staged.run(command)
@@ -47,17 +42,12 @@ def test_regression_changes_of_ignored_files_are_named_and_undone(staged, ignori
     assert snapshot(ignoring) == after
 
 
-@pytest.mark.parametrize(
-    ("command", "lost"),
-    [
-        ("echo 2 > build/deep/new", "build/deep/new"),
-        ("echo lost > app.db", "app.db"),
-        ("rm app.db", "app.db"),
-        ("chmod 600 build/deep/out", "build/deep/out"),
-        ("rm build/deep/out", "build/deep/out"),
-        ("touch $(seq -f build/%g 30)", "build"),
-    ],
-)
+@pytest.mark.parametrize(("command", "lost"), [
+    ("echo 2 > build/deep/new", "build/deep/new"),
+    ("echo lost > app.db", "app.db"), ("rm app.db", "app.db"),
+    ("chmod 600 build/deep/out", "build/deep/out"),
+    ("rm build/deep/out", "build/deep/out"), ("touch $(seq -f build/%g 30)", "build"),
+])  # fmt: skip
 def test_regression_a_recording_names_what_changed_in_ignored_files(recorded, ignoring, command, lost):
     result = recorded.run(command)
     assert result.changes.lost == (lost,)
@@ -114,14 +104,11 @@ def test_a_touched_file_is_judged_as_edited(opened, tree):
     assert (tree / "src/a.py").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize(
-    ("command", "what", "path"),
-    [
-        ("mkfifo pipe", "special file", "pipe"),
-        ("echo x > a; chmod 4755 a", "setuid or setgid bit", "a"),
-        ('echo x > a; python3 -c \'import os; os.setxattr("a", "user.x", b"y")\'', "extended attribute", "a"),
-    ],
-)
+@pytest.mark.parametrize(("command", "what", "path"), [
+    ("mkfifo pipe", "special file", "pipe"),
+    ("echo x > a; chmod 4755 a", "setuid or setgid bit", "a"),
+    ('echo x > a; python3 -c \'import os; os.setxattr("a", "user.x", b"y")\'', "extended attribute", "a"),
+])  # fmt: skip
 def test_what_is_not_applied_is_named(staged, tree, command, what, path):
     result = staged.run(command)
     assert result.exit_status == 0, result.text
@@ -139,27 +126,24 @@ def test_hard_links_are_applied_as_copies_and_named(staged, tree):
 # What another program does meanwhile
 
 
-@pytest.mark.parametrize(
-    ("act", "command"),
-    [
-        (lambda ws: ws.delete("src/a.py"), "echo more >> src/a.py"),
-        (lambda ws: ws.move("src/a.py", "moved"), "echo more >> src/a.py"),
-        (lambda ws: ws.delete("src/a.py"), "chmod +x src/a.py"),
-        (lambda ws: ws.delete("src", recursive=True), "echo new > src/new"),
-        (lambda ws: ws.write("made", "theirs\n"), "echo mine > made"),
-        (lambda ws: ws.move("README", "made"), "mkdir made"),
-        (lambda ws: ws.write_bytes("src/a.py", b"theirs\n"), "touch made; echo mine >> src/a.py; rm README"),
-        *(
-            (lambda ws, top=top: ws.move("precious", f"{top}/precious"), command.replace("TOP", top))
-            for top in ("d", "ignored")
-            for command in (
-                "rm -rf TOP",
-                "rm -rf TOP; mkdir TOP; echo new > TOP/new",
-                "rm -rf TOP; echo file > TOP",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("act", "command"), [
+    (lambda ws: ws.delete("src/a.py"), "echo more >> src/a.py"),
+    (lambda ws: ws.move("src/a.py", "moved"), "echo more >> src/a.py"),
+    (lambda ws: ws.delete("src/a.py"), "chmod +x src/a.py"),
+    (lambda ws: ws.delete("src", recursive=True), "echo new > src/new"),
+    (lambda ws: ws.write("made", "theirs\n"), "echo mine > made"),
+    (lambda ws: ws.move("README", "made"), "mkdir made"),
+    (lambda ws: ws.write_bytes("src/a.py", b"theirs\n"), "touch made; echo mine >> src/a.py; rm README"),
+    *(
+        (lambda ws, top=top: ws.move("precious", f"{top}/precious"), command.replace("TOP", top))
+        for top in ("d", "ignored")
+        for command in (
+            "rm -rf TOP",
+            "rm -rf TOP; mkdir TOP; echo new > TOP/new",
+            "rm -rf TOP; echo file > TOP",
+        )
+    ),
+])  # fmt: skip
 def test_regression_what_another_does_meanwhile_is_a_conflict_and_stays(staged, tree, tmp_path, act, command):
     put(
         tree, {".gitignore": "ignored/\n", "d/x": "x", "ignored/x": "x", "precious/thesis": "years of work\n"}

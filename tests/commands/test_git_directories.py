@@ -57,11 +57,8 @@ def test_regression_links_in_a_git_directory_are_refused(staged, repository, tmp
 
 
 LOSING = [
-    "rm -rf .git/objects .git/refs .git/logs",
-    "rm -rf .git/refs",
-    "rm -rf .git/objects",
-    "rm -f .git/HEAD",
-]
+    "rm -rf .git/objects .git/refs .git/logs", "rm -rf .git/refs", "rm -rf .git/objects", "rm -f .git/HEAD",
+]  # fmt: skip
 LOSING += ["find .git/objects -type f -delete", "rm -rf .git", "mv .git/objects .git/other"]
 
 
@@ -103,18 +100,14 @@ def test_a_repository_below_is_not_removed_with_its_directory(staged, repository
     assert not (repository / "lib/a").exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git checkout -q -b topic && echo 2 > src/two && git add src && git commit -qm two",
-        "echo 2 > src/main.py; git stash -q; git tag v1; git branch other && git branch -q -d other",
-        "git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q -m m a",
-        "git gc -q && git gc -q --prune=now",
-        "git pack-refs --all && git repack -qad",
-        "echo 2 > src/new; git add src; git commit -qm b; git revert --no-edit HEAD && git reset -q HEAD~1",
-        "git worktree add -q wt && git worktree remove wt",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "git checkout -q -b topic && echo 2 > src/two && git add src && git commit -qm two",
+    "echo 2 > src/main.py; git stash -q; git tag v1; git branch other && git branch -q -d other",
+    "git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q -m m a",
+    "git gc -q && git gc -q --prune=now", "git pack-refs --all && git repack -qad",
+    "echo 2 > src/new; git add src; git commit -qm b; git revert --no-edit HEAD && git reset -q HEAD~1",
+    "git worktree add -q wt && git worktree remove wt",
+])  # fmt: skip
 def test_daily_work_with_git_has_the_same_outcome_as_outside(staged, repository, tmp_path, command):
     other = tmp_path / "other"
     subprocess.run(["cp", "-a", repository, other], check=True)

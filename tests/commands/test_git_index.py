@@ -28,16 +28,13 @@ def repository(tree, request):
     return partial(git, tree)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git gc -q && git gc -q --prune=now",
-        "git update-index --index-version 4 && git gc -q",
-        "echo more >> conf/server.conf; git commit -qm more -- conf/server.conf && git gc -q",
-        "touch conf/empty; git add conf/empty && git update-index --index-version 4",
-        "git repack -q -a && git pack-refs --all",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "git gc -q && git gc -q --prune=now",
+    "git update-index --index-version 4 && git gc -q",
+    "echo more >> conf/server.conf; git commit -qm more -- conf/server.conf && git gc -q",
+    "touch conf/empty; git add conf/empty && git update-index --index-version 4",
+    "git repack -q -a && git pack-refs --all",
+])  # fmt: skip
 def test_maintenance_is_applied(staged, tree, repository, command):
     result = staged.run(command, env=NAMES)
     assert result.exit_status == 0, result.text

@@ -29,19 +29,13 @@ def repository(tree):
     return tree
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm -rf node_modules",
-        "rm -rf .venv node_modules",
-        "rm -rf node_modules; mkdir -p node_modules/e; echo new > node_modules/e/index.js",
-        "rm -rf node_modules; mkdir -p node_modules/e/test; echo new > node_modules/e/test/key.pem",
-        "rm -rf conf; echo file > conf",
-        "mv node_modules modules",
-        "mv conf other; echo x > other/more",
-        "python3 -c 'import shutil; shutil.rmtree(\"node_modules\")'",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "rm -rf node_modules", "rm -rf .venv node_modules",
+    "rm -rf node_modules; mkdir -p node_modules/e; echo new > node_modules/e/index.js",
+    "rm -rf node_modules; mkdir -p node_modules/e/test; echo new > node_modules/e/test/key.pem",
+    "rm -rf conf; echo file > conf", "mv node_modules modules", "mv conf other; echo x > other/more",
+    "python3 -c 'import shutil; shutil.rmtree(\"node_modules\")'",
+])  # fmt: skip
 def test_regression_directories_with_protected_files_are_removed_and_moved(staged, repository, command):
     """Bind mounts made these fail with EBUSY. What was removed is kept for undo, and not shown."""
     before = snapshot(repository)
@@ -57,19 +51,16 @@ def test_regression_directories_with_protected_files_are_removed_and_moved(stage
     assert snapshot(repository) == snapshot(repository.parent / "plain")
 
 
-@pytest.mark.parametrize(
-    ("command", "what", "path"),
-    [
-        ("rm .env", "removal of a protected file", ".env"),
-        ("git clean -fdxq", "removal of a protected file", ".env"),
-        ("echo x > .env", "change of a protected file", ".env"),
-        ("chmod 600 .env; sed -i s/a/b/ .env", "change of a protected file", ".env"),
-        ("mv .env plain", "copy of a protected file", "plain"),
-        ("ln .env plain", "copy of a protected file", "plain"),
-        ("git remote add origin https://example.com/x.git", "change of a protected file", ".git/config"),
-        ("git config core.fsmonitor ./run", "change of a protected file", ".git/config"),
-    ],
-)
+@pytest.mark.parametrize(("command", "what", "path"), [
+    ("rm .env", "removal of a protected file", ".env"),
+    ("git clean -fdxq", "removal of a protected file", ".env"),
+    ("echo x > .env", "change of a protected file", ".env"),
+    ("chmod 600 .env; sed -i s/a/b/ .env", "change of a protected file", ".env"),
+    ("mv .env plain", "copy of a protected file", "plain"),
+    ("ln .env plain", "copy of a protected file", "plain"),
+    ("git remote add origin https://example.com/x.git", "change of a protected file", ".git/config"),
+    ("git config core.fsmonitor ./run", "change of a protected file", ".git/config"),
+])  # fmt: skip
 def test_regression_what_happens_to_a_protected_name_is_not_applied_and_named(
     staged, repository, command, what, path
 ):
@@ -119,15 +110,10 @@ def test_regression_git_sees_no_change_in_tracked_protected_files(staged, reposi
     assert git(repository, "status", "--short") == ""
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git add --renormalize .",
-        "git add -f conf/server.key .env",
-        "git commit -qm key conf/server.key",
-        "cd conf && git add . && cd .. && git update-index --index-version 4",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "git add --renormalize .", "git add -f conf/server.key .env", "git commit -qm key conf/server.key",
+    "cd conf && git add . && cd .. && git update-index --index-version 4",
+])  # fmt: skip
 def test_the_content_of_a_mask_is_not_committed(staged, repository, command):
     before = snapshot(repository)
     os.utime(repository / "conf/server.key", (2_000_000_000, 2_000_000_000))  # then git compares contents
@@ -142,17 +128,13 @@ def test_the_content_of_a_mask_is_not_committed(staged, repository, command):
     assert git(repository, "show", "HEAD:conf/server.key") == SECRET
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git add -A; git commit -qm all",
-        "git add .; git commit -qm all",
-        "touch conf/server.key; git commit -qam all",
-        "git stash -q -u; git stash pop -q; git add -A; git commit -qm all",
-        "git rm -q --cached conf/server.key; git commit -qm all",
-        "git checkout -qb other; git add -A; git commit -qm all; git checkout -q main",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "git add -A; git commit -qm all", "git add .; git commit -qm all",
+    "touch conf/server.key; git commit -qam all",
+    "git stash -q -u; git stash pop -q; git add -A; git commit -qm all",
+    "git rm -q --cached conf/server.key; git commit -qm all",
+    "git checkout -qb other; git add -A; git commit -qm all; git checkout -q main",
+])  # fmt: skip
 def test_regression_git_has_the_same_outcome_as_outside_without_protected_files(staged, repository, command):
     """An index written in the second of its files, and an unignored `.env`, made `git add -A` fail."""
     (repository / ".gitignore").write_text("node_modules/\n.venv/\n")

@@ -11,17 +11,14 @@ def shown(recorded):
     return lambda command: tools.call("run", {"command": command}).content
 
 
-@pytest.mark.parametrize(
-    ("command", "lines"),
-    [
-        ("yes | head -100000", ["y", "⟦+99999 equal lines⟧"]),
-        ("printf 'a\\nb\\nb\\nb\\nb\\nc\\n'", ["a", "b", "⟦+3 equal lines⟧", "c"]),
-        ("printf 'a\\nb\\nb\\nb\\nc\\n'", ["a", "b", "b", "b", "c"]),
-        ("printf '%03000d' 1", ["0" * 2000 + "⟦+1000 characters⟧"]),
-        ("head -c 3000 /dev/urandom", ["[3000 bytes of output that is not text]"]),
-        ("printf 'caf\\351 and more\\n'", ["caf\\xe9 and more"]),
-    ],
-)
+@pytest.mark.parametrize(("command", "lines"), [
+    ("yes | head -100000", ["y", "⟦+99999 equal lines⟧"]),
+    ("printf 'a\\nb\\nb\\nb\\nb\\nc\\n'", ["a", "b", "⟦+3 equal lines⟧", "c"]),
+    ("printf 'a\\nb\\nb\\nb\\nc\\n'", ["a", "b", "b", "b", "c"]),
+    ("printf '%03000d' 1", ["0" * 2000 + "⟦+1000 characters⟧"]),
+    ("head -c 3000 /dev/urandom", ["[3000 bytes of output that is not text]"]),
+    ("printf 'caf\\351 and more\\n'", ["caf\\xe9 and more"]),
+])  # fmt: skip
 def test_regression_output_is_short_whatever_it_is(shown, command, lines):
     assert shown(command).splitlines()[1 : len(lines) + 1] == lines
 

@@ -141,13 +141,10 @@ def test_a_background_command_is_asked_about_and_refused_by_rules_about_changes(
         refused(lambda ws=ws: ws.run("true", background=True), "refused")
 
 
-@pytest.mark.parametrize(
-    ("rule", "free", "asked"),
-    [
-        ("write(src/**)", "touch made", "touch src/made"),
-        ("change(*.lock)", "echo x > free", "cat README >> uv.lock"),
-    ],
-)
+@pytest.mark.parametrize(("rule", "free", "asked"), [
+    ("write(src/**)", "touch made", "touch src/made"),
+    ("change(*.lock)", "echo x > free", "cat README >> uv.lock"),
+])  # fmt: skip
 def test_regression_an_ask_rule_about_changes_asks_and_does_not_block_the_file(
     opened, tree, rule, free, asked
 ):
@@ -177,19 +174,11 @@ def test_an_allow_rule_matches_only_if_all_parts_do(opened, tree, way):
     assert ws.run("git status").exit_status is not None
     pieces = ["touch made", "echo x > made", "$(touch made)", "`touch made`", "A=b git status", "git stash"]
     around = [
-        "{}; git status",
-        "git status && {}",
-        "git status | {}",
-        "git status\n{}",
-        "({})",
-        "bash -c '{}'",
-    ]
+        "{}; git status", "git status && {}", "git status | {}", "git status\n{}", "({})", "bash -c '{}'",
+    ]  # fmt: skip
     more = [
-        "git status > made",
-        "git status made $(touch made)",
-        "PATH=. git status",
-        "git status`touch made`",
-    ]
+        "git status > made", "git status made $(touch made)", "PATH=. git status", "git status`touch made`",
+    ]  # fmt: skip
     for command in [*more, *(each.format(piece) for each in around for piece in pieces)]:
         assert code_of(lambda command=command: ws.run(command)) == "refused", command
     assert not (tree / "made").exists()

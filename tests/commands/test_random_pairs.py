@@ -15,13 +15,9 @@ from tests.commands.conftest import MEANWHILE, meanwhile
 from tests.tree_difference import difference, snapshot
 
 FILES = {
-    "a": "1\n2\n3\n4\n5\n6\n7\n8\n",
-    "b": "one\n",
-    "d/x": "x\n",
-    "d/e/y": "y\n",
-    ".gitignore": "ig/\n",
+    "a": "1\n2\n3\n4\n5\n6\n7\n8\n", "b": "one\n", "d/x": "x\n", "d/e/y": "y\n", ".gitignore": "ig/\n",
     "ig/o": "o\n",
-}
+}  # fmt: skip
 PATHS = ["a", "b", "d/x", "d/e/y", "ig/o", "new", "d/new"]
 COMMANDS = """
 sed -i s/2/two/ {p}

@@ -15,11 +15,8 @@ from tests.kit import put
 pytestmark = needs("git")
 
 ROOTS = {
-    "worktree": "wt",
-    "part": "main/pkg/app",
-    "submodule": "main/lib",
-    "part of a worktree": "wt/pkg/app",
-}
+    "worktree": "wt", "part": "main/pkg/app", "submodule": "main/lib", "part of a worktree": "wt/pkg/app",
+}  # fmt: skip
 COMMANDS = [
     "git log --oneline --all; git status --short; git diff; git ls-files; git rev-parse --show-prefix",
     "echo 2 > a; echo new > new; git add -A; git commit -qm two; git status --short",

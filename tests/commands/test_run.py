@@ -128,25 +128,16 @@ def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, comm
         assert [change.path for change in result.changes.files] == ["made"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("",), "invalid_argument"),
-        ((" \n",), "invalid_argument"),
-        (("a\0b",), "invalid_argument"),
-        (("a\ud800b",), "invalid_argument"),
-        (("true", 0), "invalid_argument"),
-        (("true", -1), "invalid_argument"),
-        (("true", float("nan")), "invalid_argument"),
-        (("true", float("inf")), "invalid_argument"),
-        (("true", 5, "README"), "not_a_directory"),
-        (("true", 5, "/etc"), "outside_workspace"),
-        (("true", 5, ".."), "outside_workspace"),
-        (("true", 5, "gone"), "not_found"),
-        (("x" * 10_000_000,), "invalid_argument"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
+@pytest.mark.parametrize(("arguments", "code"), [
+    (("",), "invalid_argument"), ((" \n",), "invalid_argument"), (("a\0b",), "invalid_argument"),
+    (("a\ud800b",), "invalid_argument"), (("true", 0), "invalid_argument"),
+    (("true", -1), "invalid_argument"),
+    (("true", float("nan")), "invalid_argument"),
+    (("true", float("inf")), "invalid_argument"),
+    (("true", 5, "README"), "not_a_directory"), (("true", 5, "/etc"), "outside_workspace"),
+    (("true", 5, ".."), "outside_workspace"), (("true", 5, "gone"), "not_found"),
+    (("x" * 10_000_000,), "invalid_argument"),
+], ids=lambda value: str(value)[:40])  # fmt: skip
 def test_bad_arguments_are_refused(ws, arguments, code):
     refused(lambda: ws.run(*arguments), code)
     for env in ({"A=B": "c"}, {"A": "b\0c"}):

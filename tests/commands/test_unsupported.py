@@ -25,18 +25,15 @@ def bubblewrap(tmp_path, monkeypatch):
     sandbox._probe.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("version", "error", "reason", "hint"),
-    [
-        (
-            "bubblewrap 0.12.1",
-            "bwrap: No permissions to create a new namespace",
-            "No permissions to create a new namespace",
-            "namespace",
-        ),
-        ("bubblewrap 0.11.0", "bwrap: Can't make overlay mount", "Can't make overlay mount", "overlays"),
-    ],
-)
+@pytest.mark.parametrize(("version", "error", "reason", "hint"), [
+    (
+        "bubblewrap 0.12.1",
+        "bwrap: No permissions to create a new namespace",
+        "No permissions to create a new namespace",
+        "namespace",
+    ),
+    ("bubblewrap 0.11.0", "bwrap: Can't make overlay mount", "Can't make overlay mount", "overlays"),
+])  # fmt: skip
 def test_the_reason_of_the_system_is_given(opened, tree, bubblewrap, version, error, reason, hint):
     bubblewrap(version, error)
     before = snapshot(tree)

@@ -28,11 +28,9 @@ TREE = {
     "src/main.py": "import os\n\n\ndef main():\n    # TODO: one\n    return os  # todo two, TODO three\n",
     "src/util/Text.JS": "// TODO: ünï TODO\nlet a = 1;\nlet b = 2;\n",
     "src/util/helper.py": "def help():\n    return a.b(1)\n",
-    "src/empty.txt": "",
-    "build/out.py": "TODO = 'built'\n",
-    ".gitignore": "build/\n",
+    "src/empty.txt": "", "build/out.py": "TODO = 'built'\n", ".gitignore": "build/\n",
     ".hidden/note.txt": "TODO hidden\n",
-}
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -49,12 +49,10 @@ PARAMETERS = {
     "Read": "file_path*, offset integer, limit integer",
     "Write": "file_path*, content*",
     "Edit": "file_path*, old_string*, new_string*, replace_all boolean",
-    "MultiEdit": "file_path*, edits* array",
-    "LS": "path*, ignore array",
-    "Glob": "pattern*, path",
+    "MultiEdit": "file_path*, edits* array", "LS": "path*, ignore array", "Glob": "pattern*, path",
     "Grep": "pattern*, path, glob, output_mode, -B integer, -A integer, -C integer, -n boolean, -i boolean, "
     "type, head_limit integer, multiline boolean",
-}
+}  # fmt: skip
 
 
 def test_the_schema_has_exactly_the_documented_parameters(ws):

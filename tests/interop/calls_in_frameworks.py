@@ -24,13 +24,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md"
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("read", {"path": "a.txt", "limit": 1}),
     ("grep", {"pattern": "t[wh]", "output_mode": "count"}),
-    ("read", {"path": "missing.txt"}),
-    ("ls", {}),
-    ("glob", {"pattern": "*.txt", "limit": 1}),
+    ("read", {"path": "missing.txt"}), ("ls", {}), ("glob", {"pattern": "*.txt", "limit": 1}),
     ("multi_edit", {"path": "a.txt", "edits": [{"old_string": "one", "new_string": "1"}]}),
     ("write", {"path": "b.txt", "content": "new\n"}),
     ("edit", {"path": "b.txt", "old_string": "new", "new_string": "old"}),
-]
+]  # fmt: skip
 
 
 def openai_agents(program, calls):

@@ -15,19 +15,13 @@ from openai.types.responses import FunctionToolParam, ResponseInputItemParam
 from pydantic import TypeAdapter
 
 SCHEMAS = {
-    "openai": ChatCompletionToolParam,
-    "openai-responses": FunctionToolParam,
-    "anthropic": ToolParam,
-    "mcp": mcp.Tool,
-    "gemini": gemini.FunctionDeclaration,
-}
+    "openai": ChatCompletionToolParam, "openai-responses": FunctionToolParam, "anthropic": ToolParam,
+    "mcp": mcp.Tool, "gemini": gemini.FunctionDeclaration,
+}  # fmt: skip
 REPLIES = {
-    "openai": ChatCompletionMessageParam,
-    "openai-responses": ResponseInputItemParam,
-    "anthropic": MessageParam,
-    "mcp": mcp.CallToolResult,
-    "gemini": gemini.Content,
-}
+    "openai": ChatCompletionMessageParam, "openai-responses": ResponseInputItemParam,
+    "anthropic": MessageParam, "mcp": mcp.CallToolResult, "gemini": gemini.Content,
+}  # fmt: skip
 
 
 def main() -> None:

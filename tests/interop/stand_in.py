@@ -52,12 +52,8 @@ def responses(body):
     if last.get("type") == "function_call_output":
         content = {"type": "output_text", "text": f"It holds: {last['output']}", "annotations": []}
         item = {
-            "type": "message",
-            "id": "m",
-            "role": "assistant",
-            "status": "completed",
-            "content": [content],
-        }
+            "type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [content],
+        }  # fmt: skip
     else:
         item = {"type": "function_call", "id": "f", "call_id": "call_1", "status": "completed", "name": "ls",
                 "arguments": json.dumps(ARGUMENTS)}  # fmt: skip

@@ -182,13 +182,10 @@ CHANGES = {
     "write": {"path": "new.txt", "content": "x"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "two"},
     "edit_lines": {"path": "a.txt", "edits": []},
-    "delete": {"path": "a.txt"},
-    "move": {"path": "a.txt", "to": "b.txt"},
+    "delete": {"path": "a.txt"}, "move": {"path": "a.txt", "to": "b.txt"},
     "replace": {"old_string": "one", "new_string": "two"},
-    "undo": {},
-    "mkdir": {"path": "new"},
-    "transaction": {},
-}
+    "undo": {}, "mkdir": {"path": "new"}, "transaction": {},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("method", CHANGES)
@@ -265,23 +262,15 @@ def test_an_invalid_call_is_an_error_and_the_next_one_works(start, message):
 
 
 LINES = [
-    b"\xff\xfe\n",
-    b"{}\n",
-    b"[]\n",
-    b"null\n",
+    b"\xff\xfe\n", b"{}\n", b"[]\n", b"null\n",
     b'{"of": true, "method": "ls", "arguments": {}}\n',
     b'{"of": 1.5}\n',
     b'{"of": -1, "method": "read", "arguments": {"path": "a.txt"}, "within": []}\n',
-    b'{"reply": 99, "of": 1, "value": true}\n',
-    b'{"of": 99, "cancel": true}\n',
-    b'{"of": [1], "cancel": true}\n',
-    b"[" * 500_000 + b"\n",
+    b'{"reply": 99, "of": 1, "value": true}\n', b'{"of": 99, "cancel": true}\n',
+    b'{"of": [1], "cancel": true}\n', b"[" * 500_000 + b"\n",
     b'{"of": 1, "method": "x", "arguments": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n",
-    b'{"of": ' + b"9" * 100_000 + b"}\n",
-    b'{"of": 1',
-    b"\n" * 1000,
-    bytes(range(128)) * 20 + b"\n",
-]
+    b'{"of": ' + b"9" * 100_000 + b"}\n", b'{"of": 1', b"\n" * 1000, bytes(range(128)) * 20 + b"\n",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda each: repr(each[:30]))

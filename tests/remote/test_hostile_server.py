@@ -157,8 +157,7 @@ QUESTION = {"ask": 1, "function": 0, "arguments": [REQUEST]}
 COUNT = {"ask": 1, "function": 1, "arguments": ["x"]}
 QUESTIONS = [(None, None), (5, [REQUEST]), (0, []), ("x", [1]), (0, [1]), (-1, [REQUEST])]
 ANSWERS = {
-    "garbage": [b"\xff\xfe\x00\n"],
-    "an endless line": endless,
+    "garbage": [b"\xff\xfe\x00\n"], "an endless line": endless,
     "another number": [{"of": 1001, "value": None}],
     "a number that is none": [{"of": "1", "value": None}, {"of": [1]}],
     "no value": [{}],
@@ -175,16 +174,14 @@ ANSWERS = {
     "an exception of another kind": of_error(exception="SystemExit", message="x"),
     "an advice in an advice": read_answer(nested_advice(15)),
     "details that are wrong": of_error(code="io", message="x", details=5),
-    "cancelled unasked": [{"cancelled": True}],
-    "raised unasked": [{"raised": True}],
-    "nothing": [],
+    "cancelled unasked": [{"cancelled": True}], "raised unasked": [{"raised": True}], "nothing": [],
     "progress for ever": lambda: ({"progress": i} for i in itertools.count()),
     "progress that is wrong": [{"progress": each} for each in ("x", -5, 1e300, None)],
     "answers to nothing": lambda: ({"of": i} for i in itertools.count(1000)),
     **{f"the question {f, a}": [{"ask": 1, "function": f, "arguments": a}] for f, a in QUESTIONS},
     "a question about nothing": [{"of": 6, **QUESTION}],
     "questions for ever": lambda: itertools.repeat(COUNT),
-}
+}  # fmt: skip
 PERMISSION_CALLS = []
 
 
@@ -229,14 +226,9 @@ def test_unread_messages_for_a_call_are_bounded():
 
 
 MANY = {
-    "lists": b"[],",
-    "objects": b"{},",
-    "objects with a field": b'{"ab":1},',
-    "nested lists": b"[[]],",
-    "texts": b'"ab",',
-    "results": b'{"$":"Skipped"},',
-    "bytes": b'{"$":"bytes","base64":""},',
-}
+    "lists": b"[],", "objects": b"{},", "objects with a field": b'{"ab":1},', "nested lists": b"[[]],",
+    "texts": b'"ab",', "results": b'{"$":"Skipped"},', "bytes": b'{"$":"bytes","base64":""},',
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,9 @@ class Server:
 
 def options(endpoint: str, **more) -> dict:
     return {
-        "endpoint": endpoint,
-        "client_options": {"allow_http": True},
-        "access_key_id": "a",
-        "secret_access_key": "b",
-        "region": "us-east-1",
-        **more,
-    }
+        "endpoint": endpoint, "client_options": {"allow_http": True}, "access_key_id": "a",
+        "secret_access_key": "b", "region": "us-east-1", **more,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -160,9 +156,7 @@ def before(patch: pytest.MonkeyPatch, owner, name: str, act) -> None:
 def impatient(endpoint: str) -> dict:
     """Options with few and fast retries."""
     backoff = {
-        "init_backoff": timedelta(milliseconds=5),
-        "max_backoff": timedelta(milliseconds=50),
-        "base": 2,
-    }
+        "init_backoff": timedelta(milliseconds=5), "max_backoff": timedelta(milliseconds=50), "base": 2,
+    }  # fmt: skip
     retry = {"max_retries": 2, "retry_timeout": timedelta(seconds=10), "backoff": backoff}
     return options(endpoint, retry_config=retry)
