@@ -1,19 +1,21 @@
 """Checks of answers: `wanted` maps places in an answer to the values that are wanted there.
 
 A place is a path of keys and attributes, such as "data/total". If it ends with `~`, the value is a part of
-what is found there; with `^`, its beginning; with `!`, not a part of it.
+what is found there, or each of several; with `^`, its beginning; with `!`, not a part of it; with `#`, its
+length; with `?`, whether the place is there.
 """
 
+from pathlib import Path
 from typing import Any
 
+from tests.kit import put
 from tests.tool_calls import kinds_of
 
-__all__ = ["check", "found_at", "parameters"]
-
 CHECKS = {
-    "~": lambda found, value: value in found,
+    "~": lambda found, value: all(each in found for each in ([value] if isinstance(value, str) else value)),
     "^": lambda found, value: found.startswith(value),
     "!": lambda found, value: value not in found,
+    "#": lambda found, value: len(found) == value,
 }
 
 
@@ -28,11 +30,24 @@ def found_at(answer: Any, place: str) -> Any:
 
 def check(answer: Any, wanted: dict[str, Any]) -> None:
     for place, value in wanted.items():
-        if place[-1:] in CHECKS:
+        if place[-1:] == "?":
+            above, _, name = place[:-1].rpartition("/")
+            assert (name in found_at(answer, above)) is value, (place, answer)
+        elif place[-1:] in CHECKS:
             found = found_at(answer, place[:-1])
             assert CHECKS[place[-1]](found, value), (place, value, found)
         else:
             assert found_at(answer, place) == value, place
+
+
+def check_session(do: Any, top: Path, before: dict, calls: list, after: dict) -> None:
+    """Write files, make calls and check their answers, then check files; None is a missing file."""
+    put(top, before)
+    for name, given, wanted in calls:
+        check(do(name, **given), wanted)
+    for path, content in after.items():
+        found = (top / path).read_bytes() if (top / path).exists() else None
+        assert found == (content.encode() if isinstance(content, str) else content), path
 
 
 def parameters(ws: Any, dialect: str) -> dict[str, str]:

@@ -1,11 +1,23 @@
 """`apply-patch`: each statement that `docs/reference/dialects/apply-patch.md` lists."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
+import difflib
+import re
+import time
+
 import pytest
+from hypothesis import assume
+from hypothesis import strategies as st
 
 from agentfs import Policy, Workspace
+from agentfs.dialects.apply_patch import read_patch
+from tests.conftest import law
 from tests.kit import put
 
 APP = 'import os\n\n\ndef greet():\n    print("Hi")\n\n\ndef leave():\n    print("Bye")\n'
+SYS = APP.replace("os", "sys")
+UPDATE = "*** Update File: src/app.py"
 
 
 @pytest.fixture
@@ -15,75 +27,128 @@ def ws(tmp_path, ws):
 
 
 @pytest.fixture
-def apply(ws):
+def send(ws):
     tools = ws.tools(dialect="apply-patch")
+    return lambda text: tools.call("apply_patch", {"input": text})
 
-    def run(*lines: str):
-        return tools.call("apply_patch", {"input": "\n".join(["*** Begin Patch", *lines, "*** End Patch"])})
 
-    return run
+@pytest.fixture
+def apply(send):
+    return lambda *lines: send(patch(*lines))
+
+
+def patch(*lines):
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
 
 
 def test_the_tool_in_both_shapes(ws):
-    (tool,) = ws.tools(dialect="apply-patch").schemas("openai")
+    tools = ws.tools(dialect="apply-patch")
+    (tool,) = tools.schemas("openai")
     assert tool["function"]["name"] == "apply_patch"
     assert list(tool["function"]["parameters"]["properties"]) == ["input"]
     assert tool["function"]["parameters"]["required"] == ["input"]
-    sent = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c",
-            "input": "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"}  # fmt: skip
-    reply = ws.tools(dialect="apply-patch").answer([sent])[0]
+    sent = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c"}
+    (reply,) = tools.answer([{**sent, "input": patch("*** Delete File: obsolete.txt")}])
     assert reply["type"] == "custom_tool_call_output"
     assert "D obsolete.txt" in str(reply)
-
-
-def test_the_parameter_of_other_products_is_taken(ws):
-    patch = "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"
-    tools = ws.tools(dialect="apply-patch")
-    assert [*tools.schemas("anthropic")[0]["input_schema"]["properties"]] == ["input"]
-    assert tools.call("apply_patch", {"patch": patch}).success
-
-
-@pytest.mark.parametrize("lines", [
-    ["*** Delete File: missing"], ["*** Delete File: src"], ["*** Update File: missing", "@@", "-a", "+b"],
-    ["*** Update File: src/app.py", "@@", "-a", "+b"], ["*** Update File: src/app.py", "*** Move to: src"],
-    ["*** Update File: obsolete.txt", "*** Move to: src/app.py/x"], ["*** Add File: src/app.py/x", "+a"],
-    ["*** Add File: ../x", "+a"], ["*** Add File: .git/config", "+a"], ["*** Frobnicate File: x"], ["+a"],
-])  # fmt: skip
-def test_a_failed_patch_says_that_nothing_was_changed(apply, tmp_path, lines):
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    failed = apply("*** Delete File: dos.txt", *lines)
-    assert not failed.success
-    assert failed.content.lower().count("nothing was changed") == 1
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert tools.call("apply_patch", {"patch": patch("*** Delete File: dos.txt")}).success, (
+        "as in other products"
+    )
 
 
 @pytest.mark.parametrize("around", [
-    "<<'EOF'\n {}\nEOF\n", "\n \n{}\n\n", "```\n{}\n```", "```patch\n{}\n```\n",
-    "cat <<'EOF' | apply_patch\n{}\nEOF", "apply_patch <<'PATCH'\n{}\nPATCH",
+    "{}", "<<'EOF'\n {}\nEOF\n", '<<"EOF"\n{}\nEOF', "<<EOF\n{}\nEOF", "<<-PATCH\n{}\n\tPATCH", "\n \n{}\n\n", "```\n{}\n```", "```patch\n{}\n```\n",
+    "cat <<'EOF'\n{}\nEOF\n", "cat <<'EOF' | apply_patch\n{}\nEOF", "apply_patch <<'PATCH'\n{}\nPATCH", 'applypatch << "END-1"\n{}\nEND-1',
 ])  # fmt: skip
-def test_the_envelope(ws, around):
-    tools = ws.tools(dialect="apply-patch")
-    patch = "*** Begin Patch\n*** Add File: new\n+1\n*** End Patch"
-    for wrong in (around.format(patch.replace("End Patch", "")), "+1"):
-        assert tools.call("apply_patch", {"input": wrong}).error["code"] == "invalid_argument"
-    assert tools.call("apply_patch", {"input": around.format(patch)}).success
+def test_the_envelope(send, tmp_path, around):
+    text = patch("", "  *** Add File: new  ", "+1", "")
+    for wrong in (around.format(text.replace("End Patch", "")), "+1", "cd src && " + around.format(text)):
+        assert send(wrong).error["code"] == "invalid_argument"
+    assert send(around.format(text.replace("\n", "\r\n")).replace("*** Begin", " *** Begin")).success
+    assert (tmp_path / "new").read_text() == "1\n"
 
 
-def test_add_a_file(apply, tmp_path):
-    assert apply("*** Add File: new/hello.txt", "+Hello world", "+", "*** Add File: empty").success
-    assert (tmp_path / "new/hello.txt").read_text() == "Hello world\n\n"
-    assert (tmp_path / "empty").read_text() == ""
+@pytest.mark.parametrize("heredoc", ["<<A\n%s\nB", "<<'EOF\n%s\nEOF"])
+def test_heredocs_without_an_end_are_refused(send, heredoc):
+    assert send(heredoc % patch("*** Add File: new", "+1")).error["code"] == "invalid_argument"
 
 
-def test_add_over_a_file(apply, ws, tmp_path):
-    ws.read("obsolete.txt")
-    assert apply("*** Add File: obsolete.txt", "+new").success
-    assert (tmp_path / "obsolete.txt").read_text() == "new\n"
+# The lines of a patch, and what they change.
+PATCHES = {
+    "add": (["*** Add File: new/hello.txt", "+Hello world", "+", "*** Add File: empty"], {"new/hello.txt": "Hello world\n\n", "empty": ""}),
+    "add over a file": (["*** Add File: obsolete.txt", "+new"], {"obsolete.txt": "new\n"}),
+    "delete": (["*** Delete File: obsolete.txt"], {"obsolete.txt": None}),
+    "update": (
+        [UPDATE, "-import os", "+import sys", "", " ", "@@", " def greet():", '-    print("Hi")', '+    print("Hello, world!")'],
+        {"src/app.py": SYS.replace("Hi", "Hello, world!")}),
+    "move": ([UPDATE, "*** Move to: lib/main.py", "@@", "-import os", "+import sys"], {"src/app.py": None, "lib/main.py": SYS}),
+    "move over a file": ([UPDATE, "*** Move to: obsolete.txt"], {"src/app.py": None, "obsolete.txt": APP}),
+    "move to its own path": ([UPDATE, "*** Move to: src/app.py", "@@", "-import os", "+import sys"], {"src/app.py": SYS}),
+    "move to a spelling of its path": ([UPDATE, "*** Move to: ./src/../src/app.py", "-import os", "+import sys"], {"src/app.py": SYS}),
+    "lines are only added": ([UPDATE, "@@", "+# end", "*** Update File: dos.txt", "@@", "+d"], {"src/app.py": f"{APP}# end\n", "dos.txt": "a\r\nb \r\nc\r\nd"}),
+    "later operations see earlier ones": (
+        ["*** Add File: a", "+1", "+2", "*** Update File: a", "@@", "-1", "+one", "*** Update File: a", "*** Move to: b", "*** Update File: b", "@@",
+         " one", "-2", "*** Delete File: obsolete.txt", "*** Add File: obsolete.txt", "+new"], {"b": "one\n", "obsolete.txt": "new\n"}),
+    "an indented header ends an update": (
+        [UPDATE, "*** Move to: b", " *** Delete File: obsolete.txt"], {"src/app.py": None, "b": APP, "obsolete.txt": None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_a_patch_changes_files_and_is_undone(apply, ws, tmp_path, tree_of, name):
+    lines, after = PATCHES[name]
+    for path in ("src/app.py", "obsolete.txt", "dos.txt"):
+        ws.read(path)
+    before = tree_of()
+    assert apply(*lines).success
+    for path, text in after.items():
+        assert ((tmp_path / path).read_bytes().decode() if (tmp_path / path).exists() else None) == text
     ws.undo()
-    assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps the old file"
-    refused = apply("*** Delete File: src")
-    assert refused.error["message"].startswith('The directory "src" is not empty')
-    assert "transaction" not in refused.content, "the model knows of none"
+    assert tree_of() == before
+
+
+@pytest.mark.parametrize(("lines", "code", "said"), [
+    (["*** Delete File: missing"], "not_found", "missing"), (["*** Update File: src/ap.py", "@@", "-import os"], "not_found", "src/app.py"),
+    (["*** Delete File: src"], "not_a_file", 'The directory "src" is not empty'), (["*** Add File: src", "+x"], "not_a_file", ""),
+    ([UPDATE, "@@", "-absent", "+b"], "no_match", ""), ([UPDATE, "*** Move to: src"], "not_a_file", ""),
+    (["*** Update File: obsolete.txt", "*** Move to: src/app.py/x"], "not_a_directory", ""),
+    (["*** Add File: src/app.py/x", "+a"], "not_a_directory", ""), (["*** Add File: ../x", "+a"], "outside_workspace", ""),
+    (["*** Add File: .git/config", "+a"], "protected", ""), (["*** Frobnicate File: x"], "invalid_argument", ""),
+    (["*** Delete File: obsolete.txt", "+a line"], "invalid_argument", ""), (["+a"], "invalid_argument", ""),
+])  # fmt: skip
+def test_a_failed_patch_says_that_nothing_was_changed(apply, tree_of, lines, code, said):
+    before = tree_of()
+    first = (
+        "*** Add File: new/a.txt",
+        "+1",
+        "*** Update File: dos.txt",
+        "*** Move to: unix.txt",
+        "@@",
+        "-a",
+        "+A",
+    )
+    failed = apply(*first, "*** Delete File: unix.txt", *lines)
+    assert failed.error["code"] == code, failed.content
+    assert said in failed.content
+    assert failed.content.lower().count("nothing was changed") == 1
+    assert "transaction" not in failed.content, "the model knows of none"
+    assert tree_of() == before
+
+
+@pytest.mark.parametrize(("text", "line", "told"), [
+    ("bad", 1, "the first line of the patch must be '*** Begin Patch'"), ("", 1, "the first line"),
+    ("*** Begin Patch\nbad", 2, "the last line of the patch must be '*** End Patch'"), ("*** Begin Patch", 1, "the last line"),
+    (patch(), 2, "the patch changes no file"), (patch("*** Frobnicate File: foo"), 2, "'*** Frobnicate File: foo' is not the header of a file"),
+    (patch(UPDATE), 3, "the update of 'src/app.py' is empty"), (patch(UPDATE, "@@", "nothing"), 4, "a line of a hunk begins with"),
+    (patch(UPDATE, "-a", "b"), 4, "a hunk begins with '@@'"), (patch("*** Delete File: foo", "-a"), 3, "'-a' is not the header of a file"),
+    (patch("*** Add File: foo", "+a", "b"), 4, "'b' is not the header of a file"), ("\n" * 500_001, 500_000, "the patch is too long here; send several"),
+])  # fmt: skip
+def test_a_malformed_patch_is_refused_with_its_line(send, tree_of, text, line, told):
+    before = tree_of()
+    error = send(text).error
+    assert error["code"] == "invalid_argument"
+    assert error["message"].startswith(f"Invalid patch, line {line}: {told}")
+    assert tree_of() == before
 
 
 @pytest.mark.parametrize("overwrite", ["seen", "always", "never"])
@@ -100,235 +165,128 @@ def test_regression_the_policy_decides_what_a_patch_may_replace(
     with Workspace(tmp_path, policy=Policy(overwrite=overwrite)) as ws:
         if read:
             ws.read(name)
-        patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
-        result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
+        result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch(*lines)})
     may = overwrite == "always" or (overwrite == "seen" and read)
     assert result.success == may, result.content
     assert (tmp_path / name).read_text() == (after if may else "old\n")
     assert (tmp_path / "a.txt").exists() == (name == "kept.txt" or not may)
 
 
-def test_delete_a_file(apply, ws, tmp_path):
-    assert apply("*** Delete File: obsolete.txt").success
-    assert not (tmp_path / "obsolete.txt").exists()
-    ws.undo()
-    assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps it"
-    assert not apply("*** Delete File: obsolete.txt", "+a line").success, "nothing follows"
-
-
-def test_update_a_file(apply, tmp_path):
-    assert apply(
-        "*** Update File: src/app.py", "-import os", "+import sys", "", " ",
-        "@@", " def greet():", '-    print("Hi")', '+    print("Hello, world!")',
-    ).success  # fmt: skip
-    assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys").replace("Hi", "Hello, world!")
-
-
-@pytest.mark.parametrize("anchor", [(), ("@@ def leave():",)])
-def test_a_hunk_is_not_found_above_the_previous_one(apply, tmp_path, anchor):
-    second = ("@@", '-    print("Hi")', "+    pass")
-    lines = ("@@", '-    print("Bye")', "+    wave()") if not anchor else (*anchor, "+    wave()")
-    refused = apply("*** Update File: src/app.py", *lines, *second)
-    assert refused.error["code"] == "no_match"
-    assert apply("*** Update File: src/app.py", *second, *lines).success, "from the top down"
-
-
-def test_move_a_file(apply, ws, tmp_path):
-    assert apply(
-        "*** Update File: src/app.py", "*** Move to: lib/main.py", "@@", "-import os", "+import sys"
-    ).success
-    assert not (tmp_path / "src/app.py").exists()
-    assert (tmp_path / "lib/main.py").read_text() == APP.replace("os", "sys")
-    ws.read("obsolete.txt")
-    assert apply("*** Update File: lib/main.py", "*** Move to: obsolete.txt").success
-    assert (tmp_path / "obsolete.txt").read_text() == APP.replace("os", "sys")
-
-
-def test_anchors(apply, tmp_path):
-    assert apply("*** Update File: src/app.py", "@@ def leave():", "+    wave()").success
-    assert 'def leave():\n    wave()\n    print("Bye")' in (tmp_path / "src/app.py").read_text()
-    assert apply("*** Update File: src/app.py", "@@ def stay():", "+    wave()").error["code"] == "no_match"
-    refused = apply("*** Update File: src/app.py", "@@ def leave", "+    wave()")
-    assert refused.error["code"] == "no_match", "a part of a line is not a line"
-
-
-def test_several_anchors_narrow_down_the_place(apply, tmp_path):
-    (tmp_path / "f").write_text(TARGET)
-    anchors = ("@@ class Other:", "@@     def first():")
-    assert apply("*** Update File: f", *anchors, "-        a", "+        A").success
-    first, last = TARGET.split("class Other:")
-    assert (tmp_path / "f").read_text() == f"{first}class Other:{last.replace('a', 'A', 1)}"
-    changed = (tmp_path / "f").read_text()
-    assert apply("*** Update File: f", "@@     def second():", "-        b", "+        B").success
-    assert (tmp_path / "f").read_text() == changed.replace("b\n", "B\n", 1), "the first line that equals it"
-
-
 SPACES = [*map(chr, range(0x2002, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"]
 F = "class A:\n    def f(self):\n        return 1\n"
-
-
-@pytest.mark.parametrize(("before", "lines", "after"), [
-    (APP, ["@@", '-    print("Bye")', "+    pass", "*** End of File"], APP.replace('print("Bye")', "pass")),
-    (APP, ["@@", "-import os", "+x", "*** End of File"], None),
-    ("x\na\nx\n", ["@@ a", "-x", "+y"], "x\na\ny\n"),
-    *((f"a{space}b\nc\n", ["@@", " a b", "-c", "+d"], f"a{space}b\nd\n") for space in SPACES),
-    (F, ["@@", " def f(self):", "-    return 1", "+    return 2"], F.replace("1", "2")),
-    ("say(\u201chi\u201d)\nx\n", ["@@", ' say("hi")', "-x", "+y"], "say(\u201chi\u201d)\ny\n"),
-    ('say("hi") \t\nx\n', ["@@", ' say("hi")', "-x", "+y"], 'say("hi") \t\ny\n'),
-    # One shift for the whole hunk.
-    ("if a:\n    b\n        c\n", ["@@", " b", "-c", "+d"], None),
-    ("a\r\nb \r\nc", ["@@", " a", " b", "-c", "+d"], "a\r\nb \r\nd"),
-])  # fmt: skip
-def test_where_a_hunk_is_found(apply, tmp_path, before, lines, after):
-    (tmp_path / "f").write_bytes(before.encode())
-    result = apply("*** Update File: f", *lines)
-    assert result.success is (after is not None)
-    assert (tmp_path / "f").read_bytes().decode() == (before if after is None else after)
-    if after is not None:
-        exact = {line[1:] for line in lines if line[0] in " -"} <= {*before.splitlines()}
-        assert ("[f: hunk 1 was found by " in result.content) is not exact
-    assert before != F or result.content.endswith("[f: hunk 1 was found by indentation]")
-
-
-def test_several_places_are_named(apply, tmp_path):
-    (tmp_path / "twice").write_text("x\na\nx\n")
-    refused = apply("*** Update File: twice", "@@", "-x", "+y")
-    assert refused.error["code"] == "ambiguous"
-    assert "1|x" in refused.content
-    assert "3|x" in refused.content
-
-
-def test_lines_are_only_added(apply, tmp_path):
-    assert apply(
-        "*** Update File: src/app.py", "@@", "+# end", "*** Update File: dos.txt", "@@", "+d"
-    ).success
-    assert (tmp_path / "src/app.py").read_text() == f"{APP}# end\n"
-    assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nb \r\nc\r\nd"
-
-
-@pytest.mark.parametrize(("before", "hunk", "after"), [
-    (b"same\r\nsame\n", ["-same", " same"], b"same\n"),
-    (b"same\r\nsame\n", [" same", "-same"], b"same\r\n"),
-    (b"a\nx \nx\nb", [" a", "-x ", " x", " b"], b"a\nx\nb"),
-    (b"a\nx \nx\nb", [" a", "-x", " x", " b"], b"a\nx\nb"),  # found by its trailing white space
-    (b"a\nx\nx \nb", [" a", " x", "-x", " b"], b"a\nx\nb"),
-    (b"  x\r\n  x\n", ["-x", " x"], b"  x\n"),
-])  # fmt: skip
-def test_a_hunk_removes_the_named_one_of_two_nearly_equal_lines(apply, tmp_path, before, hunk, after):
-    (tmp_path / "f").write_bytes(before)
-    assert apply("*** Update File: f", "@@", *hunk).success
-    assert (tmp_path / "f").read_bytes() == after
-
-
-@pytest.mark.parametrize(("before", "hunk", "after"), [
-    ("a\nb  \n", [" a", "-b", "+c"], "a\nc  \n"),
-    ("a\nb  \nc\n", [" a", "+x", " b"], "a\nx\nb  \nc\n"),
-    ("a\nb\t", ["-a", " b"], "b\t"),
-])  # fmt: skip
-def test_the_last_old_line_may_lack_trailing_blanks(apply, tmp_path, before, hunk, after):
-    (tmp_path / "f").write_text(before)
-    assert apply("*** Update File: f", "@@", *hunk).success
-    assert (tmp_path / "f").read_text() == after
-
-
-@pytest.mark.parametrize(("hunks", "after"), [
-    ([" a", "+x", "@@", "-b"], "a\nx"),
-    (["-a", "+c", "@@", "-b"], "c"),
-    (["-a", "@@", "-b"], ""),
-    (["-b", "@@", "+c"], "a\nc"),
-    (["+c", "@@", "-b"], "a\nc"),
-    (["+c", "@@", "-a", "@@", "+d"], "b\nc\nd"),
-])  # fmt: skip
-def test_a_missing_final_newline_stays_missing_after_several_hunks(apply, tmp_path, hunks, after):
-    (tmp_path / "f").write_text("a\nb")
-    result = apply("*** Update File: f", "@@", *hunks)
-    assert (result.success, (tmp_path / "f").read_text()) == (True, after)
-
-
+FILE = f"{F}\n{F.replace('A', 'B')}"
+ONE, TWO = "        return 1", "        return 2"
 TARGET = (
     "class Target:\n    def first():\n        a\n\n    def second():\n        b\n\n"
     "class Other:\n    def first():\n        a\n\n    def second():\n        b\n"
 )
+IN_OTHER = TARGET.replace(
+    "class Other:\n    def first():\n        a", "class Other:\n    def first():\n        A"
+)
+IN_TARGET, PASS = "@@ class Target:", ["@@", '-    print("Hi")', "+    pass"]
+ASTERISKS = [" *** x", " ***", " *** Addendum: x", "  *** Begin Patch"]
+# A file, the lines of its update, the file after it, and the tolerant step by which its only hunk was found.
+HUNKS = {
+    "below anchors": [
+        (FILE, ["@@ class B:", f"-{ONE}", f"+{TWO}"], FILE[:-2] + "2\n"),
+        (FILE, ["@@ class B:", "@@     def f(self):", f"-{ONE}"], FILE.removesuffix(f"{ONE}\n")),
+        (FILE, ["@@class B:", "     def f(self):", f"-{ONE}", f"+{TWO}"], FILE[:-2] + "2\n"),
+        (FILE, ["@@ class A:", "+    x = 1"], FILE.replace("A:\n", "A:\n    x = 1\n", 1)),
+        (FILE, ["@@", "-class A:", "+class C:", "@@", " class B:", "+    x = 1"], FILE.replace("A:", "C:").replace("B:\n", "B:\n    x = 1\n")),
+        (APP, ["@@ def leave():", "+    wave()"], APP.replace("leave():\n", "leave():\n    wave()\n")), ("x\na\nx\n", ["@@ a", "-x", "+y"], "x\na\ny\n"),
+        (TARGET, ["@@ class Other:", "@@     def first():", "-        a", "+        A"], IN_OTHER),
+        (TARGET, ["@@     def second():", "-        b", "+        B"], TARGET.replace("b\n", "B\n", 1)),  # the first line that equals it
+    ],
+    "anchors of the previous hunk again": [
+        (TARGET, [IN_TARGET, "@@     def first():", "-        a", "+        A", IN_TARGET, "@@     def second():", "-        b", "+        B"],
+         TARGET.replace("a\n", "A\n", 1).replace("b\n", "B\n", 1)),
+        (TARGET, [IN_TARGET, "-    def first():", "+    def one():", IN_TARGET, "-    def second():", "+    def two():"],
+         TARGET.replace("first", "one", 1).replace("second", "two", 1)),
+    ],
+    "at the end": [
+        (FILE, ["@@", f"-{ONE}", f"+{TWO}", "*** End of File"], FILE[:-2] + "2\n"), (FILE, ["@@", "+# the end"], FILE + "# the end\n"),
+        (APP, ["@@", '-    print("Bye")', "+    pass", "*** End of File"], APP.replace('print("Bye")', "pass")),
+        ("a\n", ["@@", "-a", "*** End of File", "@@", "+b"], "b\n"), (APP, ["@@", "+# end", "@@", "-import os", "+import sys"], SYS + "# end\n"),
+    ],
+    "exact": [
+        ("import foo\n", [" import foo", "+bar"], "import foo\nbar\n"), ("a\n", ["@@ -1,2 +1,2 @@", "-a"], ""), ("a\n\nb\n", ["@@", " a", "", "-b"], "a\n\n"),
+        ("a\n\nb\n", ["@@", "-a", "", "@@ b", "+c"], "\nb\nc\n"), ("", ["@@", "+c"], "c\n"), ("a\n", ["@@", "-a", ""], ""),
+        ("  def f():\n  x\n", ["@@ def f():", "-  x"], "  def f():\n"), ("a\r\nb \r\nc", ["@@", " a", " b", "-c", "+d"], "a\r\nb \r\nd", "trailing whitespace"),
+        *((f"{line[1:]}\nb\n", [*begin, line, "-b", "+c"], f"{line[1:]}\nc\n") for line in ASTERISKS for begin in ([], ["@@"])),
+        ("x\nb\n *** Delete File: g\n", [" x", "-b", "  *** Delete File: g"], "x\n *** Delete File: g\n"),
+        (APP, [*PASS, "@@", '-    print("Bye")', "+    wave()"], APP.replace('print("Hi")', "pass").replace('print("Bye")', "wave()")),
+        (APP, [*PASS, "@@ def leave():", "+    wave()"], APP.replace('print("Hi")', "pass").replace("leave():\n", "leave():\n    wave()\n")),
+    ],
+    "nearly equal": [
+        *((f"a{space}b\nc\n", ["@@", " a b", "-c", "+d"], f"a{space}b\nd\n", "typography") for space in SPACES),
+        (F, ["@@", " def f(self):", "-    return 1", "+    return 2"], F.replace("1", "2"), "indentation"),
+        ("say(\u201chi\u201d)\nx\n", ["@@", ' say("hi")', "-x", "+y"], "say(\u201chi\u201d)\ny\n", "typography"),
+        ('say("hi") \t\nx\n', ["@@", ' say("hi")', "-x", "+y"], 'say("hi") \t\ny\n', "trailing whitespace"),
+        ("a  \nb\n", ["@@", " a", "-b", "+c"], "a  \nc\n", "trailing whitespace"),
+        ("  if x:\n    y()\n", ["@@", " if x:", "-  y()", "+  z()"], "  if x:\n    z()\n", "indentation"),
+        ("a \u2013 b\u2011c\n", ["@@", "-a - b-c", "+a"], "a\n", "typography"),
+    ],
+    "- names one of two nearly equal lines": [
+        ("same\r\nsame\n", ["@@", "-same", " same"], "same\n"), ("same\r\nsame\n", ["@@", " same", "-same"], "same\r\n"),
+        ("a\nx \nx\nb", ["@@", " a", "-x ", " x", " b"], "a\nx\nb"), ("a\nx \nx\nb", ["@@", " a", "-x", " x", " b"], "a\nx\nb", "trailing whitespace"),
+        ("a\nx\nx \nb", ["@@", " a", " x", "-x", " b"], "a\nx\nb", "trailing whitespace"), ("  x\r\n  x\n", ["@@", "-x", " x"], "  x\n", "indentation"),
+    ],
+    "the last old line lacks trailing blanks": [
+        ("a\nb  \n", ["@@", " a", "-b", "+c"], "a\nc  \n", "trailing whitespace"), ("a\nb\t", ["@@", "-a", " b"], "b\t", "trailing whitespace"),
+        ("a\nb  \nc\n", ["@@", " a", "+x", " b"], "a\nx\nb  \nc\n", "trailing whitespace"),
+    ],
+    "a missing final newline stays missing": [
+        *(("a\nb", ["@@", *hunks], after) for hunks, after in (
+            ([" a", "-b", "+c"], "a\nc"), ([" a", "-b"], "a"), ([" b", "+c"], "a\nb\nc"), (["+c"], "a\nb\nc"), ([" a", "+x", "@@", "-b"], "a\nx"),
+            (["-a", "+c", "@@", "-b"], "c"), (["-a", "@@", "-b"], ""), (["-b", "@@", "+c"], "a\nc"), (["+c", "@@", "-b"], "a\nc"),
+            (["+c", "@@", "-a", "@@", "+d"], "b\nc\nd"))),
+    ],
+}  # fmt: skip
 
 
-def test_a_later_hunk_may_repeat_the_anchors_of_the_previous_one(apply, tmp_path):
-    (tmp_path / "f").write_text(TARGET)
-    assert apply(
-        "*** Update File: f", "@@ class Target:", "@@     def first():", "-        a", "+        A",
-        "@@ class Target:", "@@     def second():", "-        b", "+        B",
-    ).success  # fmt: skip
-    assert (tmp_path / "f").read_text() == TARGET.replace("a\n", "A\n", 1).replace("b\n", "B\n", 1)
-    assert apply(
-        "*** Update File: f", "@@ class Target:", "-    def first():", "+    def one():",
-        "@@ class Target:", "-    def second():", "+    def two():",
-    ).success  # fmt: skip
-    changed = (tmp_path / "f").read_text()
-    assert changed.index("def one()") < changed.index("def two()") < changed.index("class Other")
-
-
-def test_a_repeated_anchor_that_could_mean_two_places_is_refused(apply, tmp_path):
-    text = "def f():\n    x = 1\n    y = 1\n\ndef f():\n    x = 1\n    y = 1\n"
-    (tmp_path / "f").write_text(text)
-    hunks = [line for name in "xy" for line in ("@@ def f():", f"-    {name} = 1", f"+    {name} = 2")]
-    assert apply("*** Update File: f", *hunks).error["code"] == "ambiguous"
-    assert (tmp_path / "f").read_text() == text
-
-
-def test_lines_added_at_the_end_do_not_move_the_place_of_the_next_hunk(apply, tmp_path):
-    assert apply("*** Update File: src/app.py", "@@", "+# end", "@@", "-import os", "+import sys").success
-    assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys") + "# end\n"
-
-
-@pytest.mark.parametrize("to", ["src/app.py", "./src/../src/app.py"])
-def test_a_move_to_the_same_path_only_changes_the_file(apply, tmp_path, to):
-    result = apply("*** Update File: src/app.py", f"*** Move to: {to}", "@@", "-import os", "+import sys")
+@pytest.mark.parametrize(
+    ("before", "lines", "after", "via"),
+    [(*row[:3], row[3:]) for rows in HUNKS.values() for row in rows],
+    ids=[f"{name} {number}" for name, rows in HUNKS.items() for number in range(len(rows))],
+)
+def test_hunks_are_placed_and_other_lines_stay(apply, tmp_path, before, lines, after, via):
+    (tmp_path / "f").write_bytes(before.encode())
+    result = apply("*** Update File: f", *lines)
     assert result.success, result.content
-    assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys")
+    assert (tmp_path / "f").read_bytes().decode() == after
+    assert re.findall(r"\[f: hunk 1 was found by (.*)\]", result.content) == [*via]
 
 
-def test_whole_or_not_at_all(apply, tmp_path, tree_of):
-    before = tree_of()
-    for last in (
-        ("*** Delete File: missing",),
-        ("*** Update File: src/app.py", "@@", "-absent", "+x"),
-        ("*** Add File: ../outside", "+x"),
-        ("*** Add File: src", "+x"),
-    ):
-        result = apply(
-            "*** Add File: new/a.txt", "+1", "*** Delete File: obsolete.txt", "*** Update File: dos.txt",
-            "*** Move to: unix.txt", "@@", "-a", "+A", *last,
-        )  # fmt: skip
-        assert not result.success
-        assert tree_of() == before
+TOLERANT = "    if x:\n        y\n\n    if x:\n        y\n"
+TWICE = "def f():\n    x = 1\n    y = 1\n\ndef f():\n    x = 1\n    y = 1\n"
 
 
-def test_later_operations_of_a_patch_see_earlier_ones(apply, tmp_path):
-    assert apply(
-        "*** Add File: a", "+1", "+2", "*** Update File: a", "@@", "-1", "+one", "*** Update File: a",
-        "*** Move to: b", "*** Update File: b", "@@", " one", "-2", "*** Delete File: obsolete.txt",
-        "*** Add File: obsolete.txt", "+new",
-    ).success  # fmt: skip
-    assert (tmp_path / "b").read_text() == "one\n"
-    assert (tmp_path / "obsolete.txt").read_text() == "new\n"
-
-
-@pytest.mark.parametrize("lines", [
-    (), ("*** Update File: src/app.py",), ("*** Frobnicate File: foo",),
-    ("*** Update File: src/app.py", "@@", "x"),
+@pytest.mark.parametrize(("before", "lines", "code", "told"), [
+    *((APP, [*first, "+    wave()", *PASS], "no_match", "Hunk 2") for first in (["@@", '-    print("Bye")'], ["@@ def leave():"])),  # above the first
+    (APP, ["@@ def stay():", "+    wave()"], "no_match", "the line \"def stay():\" after '@@' is not in the file"),
+    (APP, ["@@ def leave", "+    wave()"], "no_match", "after '@@'"),  # a part of a line is not a line
+    (APP, ["@@", "-import os", "+x", "*** End of File"], "no_match", "at the end"), (FILE, ["@@", "-lass A:"], "no_match", "are not in the file"),
+    (FILE, ["@@", "-class B:", "@@", "-class A:"], "no_match", "Hunk 2"), ("if a:\n    b\n        c\n", ["@@", " b", "-c", "+d"], "no_match", ""),  # two shifts
+    ("x\na\nx\n", ["@@", "-x", "+y"], "ambiguous", "1|x"), ("x\na\nx\n", ["@@", "-x", "+y"], "ambiguous", "3|x"),
+    (FILE, ["@@", f"-{ONE}", f"+{TWO}"], "ambiguous", "with '@@'"),
+    (TOLERANT, ["@@", "-if x:", "-    y", "+z"], "ambiguous", "its lines occur at several places"),
+    (TWICE, [line for name in "xy" for line in ("@@ def f():", f"-    {name} = 1", f"+    {name} = 2")], "ambiguous", ""),
 ])  # fmt: skip
-def test_a_malformed_patch_is_refused(apply, tree_of, lines):
-    before = tree_of()
-    refused = apply(*lines)
-    assert refused.error["code"] == "invalid_argument"
-    assert refused.error["message"].startswith("Invalid patch, line ")
-    assert tree_of() == before
+def test_lines_that_do_not_name_one_place_are_refused(apply, tmp_path, before, lines, code, told):
+    (tmp_path / "f").write_text(before)
+    refused = apply("*** Update File: f", *lines)
+    assert refused.error["code"] == code
+    assert told in refused.content
+    assert (tmp_path / "f").read_text() == before
 
 
-def test_missing_files(apply):
-    missing = apply("*** Update File: src/ap.py", "@@", "-import os")
-    assert missing.error["code"] == "not_found"
-    assert "src/app.py" in missing.content, "the nearest name"
-    assert apply("*** Delete File: missing").error["code"] == "not_found"
+@pytest.mark.parametrize(("first", "where"), [("+added", ""), ("-a", " below the previous hunk")])
+def test_regression_a_miss_is_below_the_previous_hunk_only_if_the_search_began_there(
+    apply, tmp_path, first, where
+):
+    (tmp_path / "f").write_text("a\nb\n")
+    error = apply("*** Update File: f", "@@", first, "@@", "-no").error
+    assert error["message"] == f'Hunk 2 of "f": its lines are not in the file{where}.'
 
 
 def test_the_answer(apply):
@@ -338,3 +296,38 @@ def test_the_answer(apply):
     assert result.content == "Success. Updated the following files:\nA a\nM b\nD obsolete.txt"
     assert result.data["files"][1] == {"kind": "update", "path": "dos.txt", "to": "b"}
     assert result.short_result == "Patched 3 files"
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "  a", "", "c", "é"]), min_size=1, max_size=12)
+
+
+@law(50, 1000, before=LINES, after=LINES, context=st.integers(0, 4), ended=st.booleans())
+def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(
+    apply, tmp_path, before, after, context, ended
+):
+    hunks = []
+    for group in difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(context):
+        hunks.append(["@@"])
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                hunks[-1] += [f" {line}" for line in before[i1:i2]]
+            else:
+                hunks[-1] += [f"-{line}" for line in before[i1:i2]] + [f"+{line}" for line in after[j1:j2]]
+    # A hunk with only added lines does not tell its place.
+    assume(hunks and all(any(line[0] != "+" for line in hunk[1:]) for hunk in hunks))
+    # Without a final line end, there is no blank last line.
+    assume(ended or (before[-1] and after[-1]))
+    (tmp_path / "f").write_text("\n".join(before) + "\n" * ended)
+    result = apply("*** Update File: f", *(line for hunk in hunks for line in hunk))
+    if result.success or result.error["code"] != "ambiguous":
+        assert result.success, result.content
+        assert (tmp_path / "f").read_text() == "\n".join(after) + "\n" * ended
+
+
+@pytest.mark.full
+def test_a_patch_of_many_hunks_is_read_in_linear_time():
+    count = 60_000
+    started = time.process_time()
+    (operation,) = read_patch(patch(UPDATE, *(f"@@\n-a{number}\n+b{number}" for number in range(count))))
+    assert len(operation.hunks) == count
+    assert time.process_time() - started < 10, "copying the rest of the patch for each hunk takes minutes"

@@ -1,5 +1,7 @@
 """`tree-sitter-analyzer`: each statement of the document, as its page lists them."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import asyncio
 import json
 import os
@@ -9,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN_MESSAGES, COSTS
 from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program
+from tests.dialects.answers import check, check_session
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -68,6 +72,19 @@ def error(result):
     assert list(found["error"]) == ["code", "message", "hint"]
     assert result.data == found
     return found["error"]
+
+
+def parts_of(result):
+    """Return the parts of an answer, for `check`."""
+    content = json.loads(result.content)
+    found = content["matches"] if isinstance(content, dict) and "matches" in content else content
+    hits = (
+        [(each["file"], each["line_number"]) for each in found if "line_number" in each]
+        if isinstance(found, list)
+        else []
+    )
+    return {"value": content, "error": content.get("error") if isinstance(content, dict) else None, "hits": hits,
+            "data": result.data, "notes": result.notes, "said": "\n".join(result.notes)}  # fmt: skip
 
 
 @pytest.fixture
@@ -145,47 +162,38 @@ def test_the_schema_has_exactly_the_documented_inputs_and_defaults(ws):
 # Security and common defaults
 
 
-def many(tmp_path, count):
-    put(tmp_path / "many", [f"{number:05}.txt" for number in range(count)], "needle\n")
+NEEDLES = {"roots": ["many"], "query": "needle"}
+LOWERED = "{}limit was lowered from {} to 10,000, the maximum"
+CAPS = [
+    ("list_files", {}, {"value#": 2000, "data/truncated": True, "data/total": 10_100, "notes/0~": "the first 2,000 of 10,100 entries"}),
+    # At its most, no note advises to raise the limit.
+    ("list_files", {"limit": 50_000}, {"value#": 10_000, "notes/0": LOWERED.format("", "50,000"), "said!": "raise limit"}),
+    ("list_files", {"limit": 3}, {"value#": 3}), ("list_files", {"limit": 0}, {"error/code": "invalid_argument"}),
+    ("list_files", {"roots": ["src"]}, {"data/truncated": False}),
+    ("find_and_grep", {"total_only": True}, {"value": 2000, "data/notes/0~": "the first 2,000 of 10,100 files were searched", "notes": ("partial",)}),
+    ("find_and_grep", {"total_only": True, "file_limit": 20_000}, {
+        "value": 10_000, "data/notes/0": LOWERED.format("file_", "20,000"), "data/notes/1!": "raise file_limit"}),
+    ("find_and_grep", {"file_limit": 2}, {
+        "hits": [("many/00000.txt", 1), ("many/00001.txt", 1)], "value/meta/truncated": True, "value/meta/searched_file_count": 2}),
+    ("find_and_grep", {"limit": 2}, {"value/meta/searched_file_count": 2}),  # another name for file_limit
+]  # fmt: skip
 
 
 @pytest.mark.full
-def test_the_limit_is_2000_and_never_over_10000(call, ws, tmp_path):
-    many(tmp_path, 10_100)
-    usual = call("list_files", roots=["many"])
-    assert len(value(usual)) == 2000
-    assert usual.data["truncated"] is True
-    assert usual.data["total"] == 10_100
-    assert "the first 2,000 of 10,100 entries" in usual.notes[0]
-    most = call("list_files", roots=["many"], limit=50_000)
-    assert len(value(most)) == 10_000
-    assert most.notes[0] == "limit was lowered from 50,000 to 10,000, the maximum"
-    assert not any("raise limit" in note for note in most.notes), "it is at its most"
-    assert len(value(call("list_files", roots=["many"], limit=3))) == 3
-    assert call("list_files", roots=["src"]).data["truncated"] is False
-    assert error(call("list_files", roots=["."], limit=0))["code"] == "invalid_argument"
-
-    found = call("find_and_grep", roots=["many"], query="needle", total_only=True)
-    assert value(found) == 2000
-    assert "the first 2,000 of 10,100 files were searched" in found.data["notes"][0]
-    assert found.notes == ("partial",)
-    found = call("find_and_grep", roots=["many"], query="needle", total_only=True, file_limit=20_000)
-    assert value(found) == 10_000
-    assert found.data["notes"][0] == "file_limit was lowered from 20,000 to 10,000, the maximum"
-    assert not any("raise file_limit" in note for note in found.data["notes"]), "it is at its most"
-    shown = value(call("find_and_grep", roots=["many"], query="needle", file_limit=2))
-    assert [match["file"] for match in shown["matches"]] == ["many/00000.txt", "many/00001.txt"]
-    assert shown["meta"]["truncated"] is True
-    assert shown["meta"]["searched_file_count"] == 2
+def test_the_limit_is_2000_and_never_over_10000(ws, tmp_path):
+    put(tmp_path / "many", [f"{number:05}.txt" for number in range(10_100)], "needle\n")
     tools = ws.tools(dialect="tree-sitter-analyzer")
-    other = tools.call("find_and_grep", {"roots": ["many"], "query": "needle", "limit": 2})
-    assert other.data["meta"]["searched_file_count"] == 2, "another name for file_limit"
+    for name, given, wanted in CAPS:
+        asked = {"roots": ["many"]} if name == "list_files" else NEEDLES
+        check(parts_of(tools.call(name, {**asked, **given})), wanted)
 
 
 @pytest.mark.parametrize(("listing", "globs", "searched"), [
     ({"extensions": ["log"]}, {"exclude_globs": ["a*"]}, {"b.log", "c.log"}),
     ({"pattern": "^[a-c]"}, {"include_globs": ["c*", "b*"]}, {"b.log", "c.log"}),
     ({"pattern": "?.log", "glob": True}, {"include_globs": ["b*", "c*"]}, {"b.log"}),
+
+    ({"exclude": ["a.*"]}, {"exclude_globs": ["*.md", "*.txt", "*.py", "*.JS", "b*"]}, {"c.log"}),
 ])  # fmt: skip
 def test_globs_of_the_search_narrow_the_files_before_file_limit(call, tmp_path, listing, globs, searched):
     for name in "abc":
@@ -194,27 +202,11 @@ def test_globs_of_the_search_narrow_the_files_before_file_limit(call, tmp_path, 
     assert {match["file"] for match in value(found)["matches"]} == searched
 
 
-def test_no_more_than_2000_matches_are_shown(call, tmp_path):
-    (tmp_path / "long.txt").write_text("needle\n" * 2500)
-    found = call("search_content", roots=["."], query="needle")
-    assert len(value(found)) == 2000
-    assert found.data["truncated"] is True
-    assert any("not all of the 2,500 matching lines are shown" in note for note in found.notes)
-    found = value(call("find_and_grep", roots=["."], query="needle"))
-    assert found["meta"]["truncated"] is True
-
-
-def test_regression_no_hint_advises_to_leave_out_a_bound_that_stays(call):
-    """`max_filesize="0"` advised to leave it out "to remove the bound", which is 10M then."""
-    wrong = error(call("search_content", query="x", roots=["."], max_filesize="0"))
-    assert wrong["code"] == "invalid_argument"
-    assert "remove" not in wrong["hint"]
-
-
 @pytest.mark.full
 def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
-    (tmp_path / "large.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20))
-    (tmp_path / "below.txt").write_bytes(b"needle\n" + b"x" * (10 * 2**20 - 7))
+    size = 10 * 2**20
+    for name, more in (("large.txt", size), ("below.txt", size - 7)):
+        (tmp_path / name).write_bytes(b"needle\n" + b"x" * more)
     assert hits("needle") == [("below.txt", 1)]
     assert call("search_content", roots=["."], query="needle").data["skipped"]["too_large"] == 1
     assert len(hits("needle", max_filesize="11M")) == 2
@@ -225,10 +217,6 @@ def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
     assert hits("TODO", "README.md", max_filesize="22") == []
     capped = call("search_content", roots=["README.md"], query="TODO", max_filesize="1G")
     assert capped.notes == ("max_filesize was lowered from 1G to 200M, the maximum",)
-    assert (
-        error(call("search_content", roots=["."], query="x", max_filesize="big"))["code"]
-        == "invalid_argument"
-    )
     with Workspace(tmp_path, limits=Limits(file_bytes=100)) as small:
         tools = small.tools(dialect="tree-sitter-analyzer")
         found = tools.call("search_content", {"roots": ["."], "query": "n"})
@@ -326,8 +314,11 @@ PY = ["src/main.py", "src/util/helper.py"]
     ({"size": ["+900k", "-1M"]}, ["sizes/mega", "sizes/under"]), ({"size": ["0b"]}, ["src/empty.txt"]),
     ({"changed_within": "2d", "depth": 1, "types": ["f"]}, ["run.sh"]),
     ({"changed_before": "2d"}, ["README.md"]), ({"changed_before": "2020-01-01"}, []),
+    ({"no_ignore": True, "pattern": "out"}, ["build/out.py"]), ({"absolute": False, "depth": 1, "extensions": ["md"]}, ["README.md"]),
+    ({"hidden": True, "pattern": "note"}, [".hidden/note.txt"]), ({"types": ["d", "f"], "depth": 1, "extensions": ["sh"]}, ["run.sh"]),
 ])  # fmt: skip
-def test_what_list_files_finds(names, tmp_path, filters, found):
+def test_what_list_files_finds(names, call, tmp_path, filters, found):
+    """With the same filters, `find_and_grep` searches the found files that have contents."""
     (tmp_path / "run.sh").write_text("x")
     (tmp_path / "run.sh").chmod(0o755)
     (tmp_path / "src/none").mkdir()
@@ -337,7 +328,13 @@ def test_what_list_files_finds(names, tmp_path, filters, found):
     for name, size in (("mega", 10**6), ("mebi", 2**20), ("under", 10**6 - 1)):
         with (tmp_path / "sizes" / name).open("wb") as file:
             file.truncate(size)
-    assert names(*filters.pop("roots", ()), **filters) == found
+    roots = filters.pop("roots", ["."])
+    assert names(*roots, **filters) == found
+    if filters.get("types") not in (["d"], ["l"]):
+        searched = value(call("find_and_grep", roots=roots, query=".", **filters))
+        files = {match["file"] for match in searched["matches"]}
+        assert files == {*found} & {*TREE, "run.sh"} - {"src/empty.txt"}
+        assert found or searched["notes"][0].startswith("0 files match")
 
 
 @needs("fd")
@@ -424,28 +421,6 @@ def test_the_output_of_search_content(call, ws):
     assert (result.notes, result.short_result) == ((), "4 matches in 2 files")
 
 
-def test_a_very_long_line_is_cut_and_a_field_says_so(call, tmp_path):
-    (tmp_path / "long.txt").write_text("a" * 5000 + "needle" + "b" * 5000 + "\n")
-    (match,) = value(call("search_content", files=["long.txt"], query="needle"))
-    assert len(match["line"]) == 2000
-    assert match["cut"]["before"] + match["cut"]["after"] + 2000 == 10_006
-    (span,) = match["submatches"]
-    assert match["line"][span["start"] : span["end"]] == span["match"] == "needle"
-
-
-def test_roots_or_files_and_not_both(call, hits):
-    assert hits("TODO", files=["README.md", "src/main.py"]) == hits("TODO", "README.md", "src/main.py")
-    assert hits("TODO", files=["src/main.py", "README.md"], include_globs=["*.md"]) == [("README.md", 3)]
-    neither = error(call("search_content", query="x"))
-    assert neither["code"] == "invalid_argument"
-    assert "Neither roots nor files" in neither["message"]
-    both = error(call("search_content", query="x", roots=["."], files=["README.md"]))
-    assert both["code"] == "invalid_argument"
-    assert "Both roots and files" in both["message"]
-    assert error(call("search_content", query="x", files=["no.py"]))["code"] == "not_found"
-    assert sorted(hits("TODO", "src", ".", "src/util")) == hits("TODO", "."), "each file once"
-
-
 HELPER, README = ("src/util/helper.py", 2), ("README.md", 3)
 MAIN, MAIN_TOO, SCRIPT = ("src/main.py", 5), ("src/main.py", 6), ("src/util/Text.JS", 1)
 
@@ -481,19 +456,6 @@ def test_what_a_search_finds(call, tmp_path, query, options, found):
         assert [(match["file"], match["line_number"]) for match in matches] == found
 
 
-def test_lines_around_a_match(call):
-    (match,) = value(call("search_content", roots=["."], query="let a", context_before=2, context_after=1))
-    assert match["before"] == ["// TODO: ünï TODO"]
-    assert match["after"] == ["let b = 2;"]
-    (match,) = value(call("search_content", roots=["."], query="let a"))
-    assert not {"before", "after"} & set(match)
-    found = call("search_content", roots=["."], query="let a", context_after=99)
-    assert found.notes[0] == "context was lowered to 20 lines on either side"
-    assert (
-        error(call("search_content", roots=["."], query="x", context_after=-1))["code"] == "invalid_argument"
-    )
-
-
 # find_and_grep
 
 
@@ -519,36 +481,45 @@ def test_notes_count_the_files_that_were_not_searched(call, tmp_path):
         assert reason in told
 
 
-@pytest.mark.parametrize(("filters", "files"), [
-    ({"pattern": "^h"}, ["src/util/helper.py"]),
-    ({"pattern": "*.py", "glob": True}, ["src/main.py", "src/util/helper.py"]),
-    ({"pattern": "*.py", "glob": True, "include_globs": ["h*", "*.md"]}, ["src/util/helper.py"]),
-    ({"pattern": "src/m", "full_path_match": True}, ["src/main.py"]),
-    ({"extensions": ["js", "md"]}, ["README.md", "src/util/Text.JS"]),
-    ({"exclude": ["src"]}, ["README.md"]),
-    ({"exclude": ["util"], "exclude_globs": ["*.md"]}, ["src/main.py"]),
-    ({"depth": 1}, ["README.md"]),
-    ({"hidden": True, "include_globs": [".hidden/*"]}, [".hidden/note.txt"]),
-    ({"no_ignore": True, "pattern": "out"}, ["build/out.py"]),
-    ({"size": ["+70b"], "types": ["f"]}, ["src/main.py"]),
-    ({"changed_within": "1h", "depth": 1}, ["README.md"]),
-    ({"changed_before": "2020-01-01"}, []),
-    ({"types": ["d", "f"], "depth": 1}, ["README.md"]),
-    ({"absolute": False, "depth": 1}, ["README.md"]),
-])  # fmt: skip
-def test_every_filter_of_list_files_works_in_find_and_grep(call, filters, files):
-    found = value(call("find_and_grep", roots=["."], query=".", **filters))
-    assert sorted({match["file"] for match in found["matches"]}) == files
-    if not files:
-        assert found["notes"][0].startswith("0 files match")
+# Files, and calls with their answers.
+SESSIONS = {
+    "no more than 2,000 matches are shown": ({"long.txt": "needle\n" * 2500}, [
+        ("search_content", {"roots": ["."], "query": "needle"}, {
+            "value#": 2000, "data/truncated": True, "said~": "not all of the 2,500 matching lines are shown"}),
+        ("find_and_grep", {"roots": ["."], "query": "needle"}, {"value/meta/truncated": True})]),
+    # `max_filesize="0"` advised to leave it out "to remove the bound", which is 10M then.
+    "regression_no_hint_advises_to_leave_out_a_bound_that_stays": ({}, [
+        ("search_content", {"roots": ["."], "query": "x", "max_filesize": "0"}, {"error/code": "invalid_argument", "error/hint!": "remove"})]),
+    "a very long line is cut and a field says so": ({"long.txt": "a" * 5000 + "needle" + "b" * 5000 + "\n"}, [
+        ("search_content", {"files": ["long.txt"], "query": "needle"}, {
+            "value/0/line#": 2000, "value/0/line~": "aneedleb", "value/0/cut": {"before": 4500, "after": 3506},
+            "value/0/submatches": [{"start": 500, "end": 506, "match": "needle"}]})]),
+    "roots or files and not both": ({}, [
+        *(("search_content", {place: ["README.md", "src/main.py"], "query": "TODO"}, {"hits": [README, MAIN, MAIN_TOO]}) for place in ("files", "roots")),
+        ("search_content", {"files": ["src/main.py", "README.md"], "query": "TODO", "include_globs": ["*.md"]}, {"hits": [README]}),
+        ("search_content", {"roots": ["src", ".", "src/util"], "query": "TODO"}, {"hits": [MAIN, MAIN_TOO, SCRIPT, README]}),  # each file once
+        ("search_content", {"query": "x"}, {"error/code": "invalid_argument", "error/message~": "Neither roots nor files"}),
+        ("search_content", {"query": "x", "roots": ["."], "files": ["README.md"]}, {
+            "error/code": "invalid_argument", "error/message~": "Both roots and files"}),
+        ("search_content", {"query": "x", "files": ["no.py"]}, {"error/code": "not_found"})]),
+    "lines around a match": ({}, [
+        ("search_content", {"roots": ["."], "query": "let a", "context_before": 2, "context_after": 1}, {
+            "value/0/before": ["// TODO: ünï TODO"], "value/0/after": ["let b = 2;"]}),
+        ("search_content", {"roots": ["."], "query": "let a"}, {"value/0/before?": False, "value/0/after?": False}),
+        ("search_content", {"roots": ["."], "query": "let a", "context_after": 99}, {"notes/0": "context was lowered to 20 lines on either side"})]),
+    "types without contents are an error": ({}, [
+        ("find_and_grep", {"roots": ["."], "query": "x", "types": ["d"]}, {"error/code": "invalid_argument", "error/message~": "has contents"}),
+        ("find_and_grep", {"roots": ["."], "query": "x", "types": ["e"]}, {"value/meta/searched_file_count": 1})]),
+    "the formats exclude one another": ({}, [
+        (tool, {"roots": ["."], "query": "x", first: True, second: True}, {
+            "error/code": "invalid_argument", "error/message~": f"{first}, {second} exclude one another"})
+        for tool in TOOLS[1:] for first, second in combinations(MODES, 2)]),
+}  # fmt: skip
 
 
-def test_types_without_contents_are_an_error(call):
-    refused = error(call("find_and_grep", roots=["."], query="x", types=["d"]))
-    assert (refused["code"], "has contents" in refused["message"]) == ("invalid_argument", True)
-    assert (
-        value(call("find_and_grep", roots=["."], query="x", types=["e"]))["meta"]["searched_file_count"] == 1
-    )
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions(call, tmp_path, name):
+    check_session(lambda tool, **given: parts_of(call(tool, **given)), tmp_path, *SESSIONS[name], {})
 
 
 def test_the_order_is_made_before_the_files_are_cut(call, tmp_path):
@@ -633,15 +604,6 @@ def _whole(found):
     paths = [file.get("abs_path") or base + file["file"] for file in found["files"]]
     rest = [(file.get("matches"), file.get("samples")) for file in found["files"]]
     return list(zip(paths, rest, strict=True))
-
-
-@pytest.mark.parametrize("tool", ["search_content", "find_and_grep"])
-def test_the_formats_exclude_one_another(call, tool):
-    for index, first in enumerate(MODES):
-        for second in MODES[index + 1 :]:
-            refused = error(call(tool, roots=["."], query="x", **{first: True, second: True}))
-            assert refused["code"] == "invalid_argument"
-            assert f"{first}, {second} exclude one another" in refused["message"]
 
 
 ORDINARY_LENGTH = 24  # of a root
@@ -752,7 +714,7 @@ def test_the_ladder_bounds_everything_that_the_model_gets(many_matches, tool, mo
 ])  # fmt: skip
 def test_total_only_is_a_bare_integer_that_says_in_a_word_if_it_is_partial(call, tmp_path, tool, more, said):
     if "many" in str(more):
-        many(tmp_path, 300)
+        put(tmp_path / "many", [f"{number:05}.txt" for number in range(300)], "needle\n")
     found = call(tool, **{"roots": ["."], "query": "TODO", "total_only": True, **more})
     assert found.content_with_notes == said
     assert found.content == str(found.data["total"])
@@ -887,15 +849,6 @@ def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, lang
     assert {*re.findall(r"\b([a-z_]+)=", hint), *re.findall(r"`([a-z_]+)`", hint)} <= set(INPUTS[tool])
 
 
-def test_the_hint_for_a_file_in_place_of_a_directory_shows_the_file(ws):
-    for language in ("en", "ja"):
-        tools = in_language(language).tools(ws)
-        hint = error(tools.call("list_files", {"roots": ["README.md"]}))["hint"]
-        assert 'search_content(files=["README.md"], query="^")' in hint
-    shown = value(tools.call("search_content", {"files": ["README.md"], "query": "^"}))
-    assert [match["line"] for match in shown] == TREE["README.md"].splitlines()
-
-
 def test_every_text_is_in_both_languages():
     for texts in _OWN_MESSAGES.values():
         filled = {
@@ -928,6 +881,7 @@ def test_the_language_is_that_of_the_environment_unless_it_is_given(
     ("search_content", {"query": "help(", "roots": ["."]}, "pass query="),
     ("find_and_grep", {"query": "help(", "roots": ["."], "pattern": "helper"}, "pass query="),
     ("list_files", {"roots": ["."], "pattern": "f("}, "pass pattern="),
+    ("list_files", {"roots": ["README.md"]}, 'search_content(files=["README.md"], query="^")'),
 ])  # fmt: skip
 def test_hints_speak_of_the_tools_there_are(call, tool, given, said):
     assert said in error(call(tool, **given))["hint"]
