@@ -17,7 +17,7 @@ from agentfs.errors import (
     NoChangeError,
     TooLargeError,
 )
-from agentfs.fs import Change, Current, FileNode, quote
+from agentfs.fs import Change, Current, quote
 from agentfs.limits import Limits
 from agentfs.reading.media import check_content
 from agentfs.text.decoding import UNKNOWN_8BIT, Decoded, decode, decode_in, likely_encoding
@@ -110,9 +110,8 @@ class FileEdit:
     @property
     def change(self) -> Change:
         """The change of the file on disk."""
-        before = self.current.node
-        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
-        return Change(self.current.real_path, before, FileNode.of(mode, self.data, metadata))
+        current = self.current
+        return Change(current.real_path, current.node, current.node_with(self.data))
 
     def with_text(self, text: str, limits: Limits) -> "FileEdit":
         """Return the edit with another new text; refuse one that the file cannot hold."""

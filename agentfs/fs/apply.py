@@ -79,11 +79,6 @@ def directories_above(path: str) -> Generator[str]:
         yield path
 
 
-def _excluding_others(context: RootContext) -> AbstractContextManager[object]:
-    # Directories have no locks, so keep other threads from adding or removing entries.
-    return nullcontext() if context.recorder is None else context.recorder.exclusive()
-
-
 def _missing_parents(context: RootContext, changes: Sequence[Change]) -> list[Change]:
     """Return a change for each missing directory above a created node."""
     known = {change.path for change in changes}
@@ -160,11 +155,12 @@ class Batch:
         log_step: LogStep = nullcontext,
         *,
         undoing: bool = False,
-        held: ResolvedPath | None = None,
     ) -> None:
-        """Prepare a batch, with the arguments of `Root.apply`; `held` is the open path of a single file."""
+        """Prepare a batch, with the arguments of `Root.apply`."""
         self._context, self._max_bytes, self._conflict = context, max_bytes, conflict
-        self._log_step, self._undoing, self._held = log_step, undoing, held
+        self._log_step, self._undoing = log_step, undoing
+        self._held: ResolvedPath | None = None  # the open path of a single file
+        self._lock_file = -1
         # Temporaries may lie above the directories of a view.
         self._anywhere = context if context.only is None else context.view(only=None)
         self._made: list[tuple[Change, int]] = []  # each change that may be made, and the inode that it moved
@@ -178,7 +174,7 @@ class Batch:
         """Check the changes and make them."""
         context = self._context
         path = context.displayed(changes[0].path) if changes else "."
-        with file_locks(context.trees.lock_keys, context.trees.root.source, path), _excluding_others(context):
+        with file_locks(context.trees.lock_keys, context.path, path) as self._lock_file:
             turning = {change.path for change in changes if change.turns}
             # Who may create a node may create the directories above it.
             missing = _missing_parents(context, changes)
@@ -188,13 +184,13 @@ class Batch:
                 return self._carry_out(_steps(context, wanted, {} if turning else _renames(wanted)))
             return self._carry_out(_steps(context, wanted, {}))
 
-    def replace(self, change: Change) -> Applied:
-        """Make one change of a file that the caller has locked and checked."""
-        if change.before is not None:
+    def replace(self, change: Change, place: ResolvedPath, lock_file: int) -> Applied:
+        """Make one change of a file at a place that the caller has locked and checked."""
+        self._lock_file = lock_file
+        if not place.missing:
+            self._held = place
             return self._carry_out([_Step(change)])
-        made = [] if self._held is not None else _missing_parents(self._context, [change])
-        with _excluding_others(self._context):
-            return self._carry_out([*map(_Step, made), _Step(change)])
+        return self._carry_out([_Step(each) for each in (*_missing_parents(self._context, [change]), change)])
 
     def _checked(
         self, context: RootContext, changes: Sequence[Change], turning: Collection[str]
@@ -347,7 +343,7 @@ class Batch:
         while outside in self._closed:
             outside = os.path.dirname(outside)
         temporary = os.path.join(outside, f".agentfs-{os.urandom(8).hex()}.tmp")
-        record_temporary(self._context.trees.path_on_disk(temporary))
+        record_temporary(self._lock_file, self._context.trees.path_on_disk(temporary))
         self._temporaries.add(temporary)
         if outside == directory:
             return temporary
@@ -360,7 +356,7 @@ class Batch:
         with call_context.uncounted() if self._temporaries else nullcontext():
             removed = [self._retry(partial(self._remove_temporary, path)) for path in self._temporaries]
         if all(removed):
-            forget_temporaries()
+            forget_temporaries(self._lock_file)
 
     def _remove_temporary(self, path: str) -> None:
         with suppress(FileNotFoundError), self._at(path) as at:

@@ -30,25 +30,26 @@ _NAME_DIGITS = 4  # hexadecimal, so that there are at most 65,536 lock files
 _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
 
+class _ThreadLocks(threading.local):
+    """The lock files that this thread holds, each with its descriptor and True if it is shared."""
+
+    def __init__(self) -> None:
+        self.files = dict[str, tuple[int, bool]]()
+
+
 class _ProcessLocks:
     """The locks of this process. A forked copy drops them, because it would never release them."""
 
     def __init__(self) -> None:
         self.held = set[int]()  # descriptors of locked files
-        self.by_thread = threading.local()
+        self.own = _ThreadLocks()
         self.without_directory = threading.Lock()  # keeps threads apart if no lock file can be made
         watch_forks(self)
-
-    @property
-    def own(self) -> dict[str, tuple[int, bool]]:
-        """The lock files that this thread holds, each with its descriptor and True if it is shared."""
-        files: dict[str, tuple[int, bool]] = self.by_thread.__dict__.setdefault("files", {})
-        return files
 
     def after_fork(self) -> None:
         """Drop all locks in a forked process."""
         self.without_directory = threading.Lock()  # the old one may be held by another thread of the parent
-        self.by_thread = threading.local()
+        self.own = _ThreadLocks()
         while self.held:
             syscalls.close(self.held.pop())
 
@@ -105,8 +106,8 @@ def let_go(fd: int) -> None:
 
 
 @contextmanager
-def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
-    """Hold locks for the block.
+def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[int]:
+    """Hold locks for the block; give the lock file that names its temporaries, or -1.
 
     Args:
         keys: The keys of the locks.
@@ -119,8 +120,8 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
     """
     began = time.monotonic()
     end = call_context.deadline(WAIT)
-    own, taken = _locks.own, list[str]()
-    directory = lock_directory(root_path)
+    own, taken = _locks.own.files, list[str]()
+    directory = next(usable_directories(root_path), None)
     names = {"": False} if directory is None else keys
     try:
         for name, shared in names.items():
@@ -139,9 +140,9 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[None]:
             taken.append(file)
             if file and not shared and os.fstat(fd).st_size:
                 _remove_leftovers(fd)
-        yield
+        yield next((fd for fd, shared in reversed(own.values()) if not shared), -1)
     finally:
-        if own is _locks.own:  # otherwise this is a forked copy, which holds nothing
+        if own is _locks.own.files:  # otherwise this is a forked copy, which holds nothing
             for file in taken:
                 fd, _ = own.pop(file)
                 _locks.held.discard(fd)
@@ -155,20 +156,15 @@ def _lock_threads() -> int | None:
     return -1 if _locks.without_directory.acquire(blocking=False) else None
 
 
-def _record() -> int:
-    """Return the descriptor of the lock file in which this thread names its temporaries, or -1."""
-    return next((fd for fd, shared in reversed(_locks.own.values()) if not shared), -1)
-
-
-def record_temporary(path: str) -> None:
-    """Name a temporary that is about to be made, by its absolute path, in a lock file of this thread."""
-    if (fd := _record()) >= 0:
+def record_temporary(fd: int, path: str) -> None:
+    """Name a temporary that is about to be made, by its absolute path, in a lock file unless it is -1."""
+    if fd >= 0:
         syscalls.write_all(fd, os.fsencode(path) + b"\0")
 
 
-def forget_temporaries() -> None:
-    """Take note that all recorded temporaries are gone."""
-    if (fd := _record()) >= 0:
+def forget_temporaries(fd: int) -> None:
+    """Take note that all temporaries recorded in a lock file are gone."""
+    if fd >= 0:
         with suppress(OSError):  # a name without a temporary does no harm
             os.ftruncate(fd, 0)
 
@@ -212,16 +208,11 @@ def open_locked(file: str, flags: int = 0, *, shared: bool = False) -> int | Non
     return fd if locked else None
 
 
-def lock_directory(root_path: str) -> str | None:
-    """Return the directory of the locks, created if missing; None if no place outside the root is usable.
-
-    It does not depend on environment variables, so that all processes of a user share it.
-    """
-    return next(usable_directories(root_path), None)
-
-
 def usable_directories(root_path: str) -> Iterator[str]:
-    """Yield the directories for locks outside the root that are usable, created if missing."""
+    """Yield the directories for locks outside the root that are usable, created if missing.
+
+    They do not depend on environment variables, so that all processes of a user share the first.
+    """
     for directory in _directories_outside(root_path, os.geteuid()):
         if not os.path.lexists(directory):
             with suppress(OSError):

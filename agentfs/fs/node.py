@@ -209,6 +209,11 @@ class Current(NamedTuple):
     revision: str | None
     node: FileNode | None = None
 
+    def node_with(self, data: bytes) -> FileNode:
+        """Return the file with another content, and the same mode and owner."""
+        mode, metadata = (0o666, None) if self.node is None else (self.node.mode, self.node.metadata)
+        return FileNode.of(mode, data, metadata)
+
 
 class Changed(NamedTuple):
     """The outcome of a change, or of a preview, with the displayed path and the new revision."""
@@ -216,8 +221,6 @@ class Changed(NamedTuple):
     path: str
     real_path: str
     before: bytes | None
-    after: bytes
-    created: bool
     revision: str
     notes: tuple[str, ...]
 
@@ -249,10 +252,6 @@ class Recorder(Protocol):
     @property
     def logging_step(self) -> Callable[..., AbstractContextManager[tuple[Change, ...]]]:
         """The `LogStep` of the recorder, with options."""
-        ...
-
-    def exclusive(self) -> AbstractContextManager[object]:
-        """Return a reentrant lock that blocks the recorded changes of other threads."""
         ...
 
     def name_encoding(self, path: str, encoding: str) -> None:

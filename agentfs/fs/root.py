@@ -22,7 +22,7 @@ from agentfs.fs.apply import Applied, Batch
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
-from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
+from agentfs.fs.lock import ATTEMPTS, file_locks, usable_directories
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -191,7 +191,7 @@ class Root(RootContext):
         """The mechanisms that currently confine calls and keep writers apart."""
         return {
             "open": "fd-walk",
-            "locks": "threads" if lock_directory(self.path) is None else "processes",
+            "locks": "processes" if any(usable_directories(self.path)) else "threads",
             "run": self.policy.run,
         }
 
@@ -266,27 +266,25 @@ class Root(RootContext):
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
-        target = partial(ResolvedPath, self, path, parsed, follow_last=True, create_parents=True)
-        locks = partial(file_locks, self.trees.lock_keys, self.path, path)
         try:
             for _ in range(ATTEMPTS):
-                with suppress(ConcurrentChange), locks(), target() as resolved:
+                with (
+                    suppress(ConcurrentChange),
+                    file_locks(self.trees.lock_keys, self.path, path) as lock_file,
+                    ResolvedPath(self, path, parsed, follow_last=True, create_parents=True) as resolved,
+                ):
                     current = self._current(resolved, max_bytes)
-                    shown, real_path, data, _, before = current
+                    shown, real_path, before, _, old = current
                     after, found = compute(current)
-                    notes = self.link_notes(shown, real_path)
-                    mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
-                    node = FileNode.of(mode, after, metadata)
-                    if after != data:
+                    node, notes = current.node_with(after), self.link_notes(shown, real_path)
+                    if after != before:
                         resolved.check_replaceable()
-                        change = Change(real_path, before, node)
+                        change = Change(real_path, old, node)
                         if judges:
                             self.judge([change])
-                        notes += [] if preview else self._put(resolved, change, max_bytes)
-                    changed = Changed(
-                        shown, real_path, data, after, before is None, node.digest, tuple(notes)
-                    )
-                    return changed, found
+                        if not preview:
+                            notes += self._put(change, resolved, lock_file, max_bytes)
+                    return Changed(shown, real_path, before, node.digest, tuple(notes)), found
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
         raise oserrors.kept_changing(path)
@@ -304,12 +302,11 @@ class Root(RootContext):
         data, revision = (None, None) if node is None else (node.load(), node.digest)
         return Current(resolved.display_path, resolved.real_path, data, revision, node)
 
-    def _put(self, resolved: ResolvedPath, change: Change, max_bytes: int) -> Sequence[str]:
+    def _put(self, change: Change, place: ResolvedPath, lock_file: int, max_bytes: int) -> Sequence[str]:
         """Replace or create a locked file; return notes."""
-        held = None if resolved.missing else resolved
-        batch = Batch(self, max_bytes, begin_again, self.log_step(), held=held)
+        batch = Batch(self, max_bytes, begin_again, self.log_step())
         try:
-            return batch.replace(change).notes
+            return batch.replace(change, place, lock_file).notes
         except (NotFoundError, RefusedError):
             if change.before is not None:
                 raise
