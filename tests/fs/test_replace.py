@@ -174,10 +174,10 @@ def test_a_link_that_changes_while_the_call_waits_for_the_lock_is_followed_again
 
     @contextmanager
     def turning(*args):
-        with lock.file_locks(*args):
+        with lock.file_locks(*args) as lock_file:
             (tree / "l").unlink()
             (tree / "l").symlink_to("a/t")
-            yield
+            yield lock_file
 
     monkeypatch.setattr(root_module, "file_locks", turning)
     with Root(tree, Policy()) as root:
