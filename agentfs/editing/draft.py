@@ -110,8 +110,7 @@ class FileEdit:
     @property
     def change(self) -> Change:
         """The change of the file on disk."""
-        current = self.current
-        return Change(current.real_path, current.node, current.node_with(self.data))
+        return Change(self.current.real_path, self.current.node, self.current.node_with(self.data))
 
     def with_text(self, text: str, limits: Limits) -> "FileEdit":
         """Return the edit with another new text; refuse one that the file cannot hold."""

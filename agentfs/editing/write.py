@@ -114,9 +114,8 @@ def write_bytes(context: Context, path: str, data: bytes) -> WriteResult:
 
     changed, _ = root.update(path, compute, max_bytes=limits.file_bytes)
     tracker.record_write(changed.real_path, changed.revision, None if is_binary(data) else decode(data).text)
-    created = changed.before is None
-    facts = changed.path, created, len(data), "", changed.revision
-    done = "Created" if created else "Replaced"
+    facts = changed.path, changed.before is None, len(data), "", changed.revision
+    done = "Created" if changed.before is None else "Replaced"
     return with_text(WriteResult(*facts, notes=changed.notes), f"{done}: {plural(len(data), 'byte')}.")
 
 
