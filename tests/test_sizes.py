@@ -23,7 +23,7 @@ MOST = {
     ("branches",): 399,
     ("store",): 425,
     ("commands",): 2_000,
-    ("tools", "arguments", "habits"): 1_845,
+    ("tools", "arguments", "habits"): 1_844,
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_121,
@@ -33,7 +33,7 @@ MOST = {
     ("watch",): 1_118,
     ("tree",): 1_044,
     ("text",): 963,
-    ("fs",): 2_758,
+    ("fs",): 2_748,
     ("base",): 680,
     ("",): 1_509,  # the modules at the top
 }
