@@ -4,7 +4,6 @@ import copy
 import errno
 import os
 import pickle
-from pathlib import Path
 
 import pytest
 
@@ -84,8 +83,3 @@ def test_a_new_hint_replaces_the_suggested_calls(tmp_path):
     assert error.details.get("suggested_calls", []) == calls_in(error.hint)
     error.hint = "Give up."
     assert "suggested_calls" not in error.details
-
-
-def test_details_name_a_parameter_under_one_key():
-    for path in (Path(__file__).parents[1] / "agentfs").rglob("*.py"):
-        assert '"argument"' not in path.read_text(encoding="utf-8"), path

@@ -87,20 +87,3 @@ def test_no_part_has_grown(sizes):
         if size > MOST.get(part, 0)
     }
     assert grown == {}, "remove something, or raise the figure and say why"
-
-
-@pytest.mark.parametrize(("source", "count"), [
-    ("", 0),
-    ("# a comment\n\n   # another\n", 0),
-    ('"""A docstring\n\nof three lines."""\n', 0),
-    ("x = 1  # a comment\n", 1),
-    ("x = [\n    1,\n    # a comment\n\n]\n", 3),
-    ('def f():\n    """Say what."""\n    return """\n\n# not a comment\n"""\n', 5),
-    ('class A:\n    """Say what."""\n\n    async def f(self):\n        "Say what."\n        pass\n', 3),
-    ('x = f"""\n\n{1}\n"""\n', 4),
-    ('x = 1\n"""not a docstring\n"""\n', 3),
-    ("if x:\n    pass\nelse:\n    y = 1 + \\\n        2\n", 5),
-    ("x = 'a' \\\n\n", 1),
-])  # fmt: skip
-def test_code_lines_are_counted(source, count):
-    assert code_lines(source) == count

@@ -41,11 +41,6 @@ def links_of(text: str) -> list[str]:
     return ["".join(found) for found in LINK.findall(text)]
 
 
-def test_the_links_of_a_text_are_found():
-    text = "[a](docs/a.md), ![b](b.svg \"c\"), <img src='d.png'>, <https://e>\n[f]: ../f.md\n"
-    assert links_of(text) == ["docs/a.md", "b.svg", "d.png", "https://e", "../f.md"]
-
-
 @pytest.mark.full
 def test_each_link_of_the_description_is_an_address_and_none_is_a_file_of_the_repository(metadata):
     """The index resolves no relative link. README has them, so another file is the description."""

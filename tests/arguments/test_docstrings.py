@@ -33,12 +33,9 @@ def test_regression_a_type_with_parentheses_or_a_second_section_ends_no_item(mor
 
 def test_regression_a_text_in_annotated_is_the_description():
     def weather(city: Annotated[str, "The city"], unit: Annotated[str, "The unit"] = "C") -> str:
-        """Tell.
-
-        Args:
-            unit: From the docstring.
-        """
         return f"{city} {unit}"
+
+    weather.__doc__ = "Tell.\n\nArgs:\n    unit: From the docstring."
 
     (schema,) = Toolset([weather]).schemas("anthropic")
     properties = schema["input_schema"]["properties"]

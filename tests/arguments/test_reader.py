@@ -10,10 +10,10 @@ from agentfs import Workspace
 from agentfs.arguments.json_text import parse_arguments
 from agentfs.arguments.kinds import SCALARS
 from agentfs.arguments.parameters import ArgumentReader, Parameter
-from agentfs.errors import InvalidArgumentError
 from agentfs.habits.foreign_names import ALIASES
 from agentfs.results import Edit
 from agentfs.tools.tool import tool_of
+from tests.kit import error_of
 from tests.tool_samples import Point, change, measure, search, settings
 
 SEARCH = tool_of(search).parameters
@@ -59,9 +59,7 @@ def test_arguments_come_as_json_text_or_parsed(sent, meant):
     ("[1]", "one JSON object, not a list"), ("7", "not 7"), ([1], "not a list"), (b"{}", "not a bytes"),
 ])  # fmt: skip
 def test_an_error_points_at_the_mistake_in_json(sent, message):
-    with pytest.raises(InvalidArgumentError) as caught:
-        parse_arguments(sent)
-    assert message in caught.value.message
+    assert message in error_of(parse_arguments, sent).message
 
 
 @pytest.mark.parametrize("sent", [
@@ -70,8 +68,7 @@ def test_an_error_points_at_the_mistake_in_json(sent, message):
 ])  # fmt: skip
 def test_regression_json_with_something_around_it_is_accepted_for_a_call_that_reads(sent):
     assert parse_arguments(sent, repair=True) == {"a": ["b, }", 1]}
-    with pytest.raises(InvalidArgumentError):
-        parse_arguments(sent)
+    error_of(parse_arguments, sent)
 
 
 def test_regression_arguments_that_were_cut_off_are_not_repaired(tmp_path):
@@ -88,8 +85,7 @@ def test_regression_arguments_that_were_cut_off_are_not_repaired(tmp_path):
 
 def test_a_hundred_thousand_repeated_names_are_found_at_once():
     text = "{" + ",".join(f'"n{n}":1' for n in range(100_000)) + ',"n99999":2}'
-    with pytest.raises(InvalidArgumentError, match="n99999"):
-        parse_arguments(text)
+    assert "n99999" in str(error_of(parse_arguments, text))
 
 
 @pytest.mark.parametrize(("parameters", "given", "values"), [
@@ -195,11 +191,9 @@ def test_each_coercion_is_recorded():
     edit = {"old_str": "a", "new_string": "b", "replace_all": "true"}
     reader.read_members(CHANGE, {"file": "a", "edits": edit})
     assert [(coercion.parameter, coercion.rule) for coercion in reader.coercions] == [
-        ("path", 'alias "file"'),
-        ("edits", "one item as a list"),
-        ("edits[0].old_string", 'alias "old_str"'),
-        ("edits[0].replace_all", '"true" as boolean'),
-    ]
+        ("path", 'alias "file"'), ("edits", "one item as a list"),
+        ("edits[0].old_string", 'alias "old_str"'), ("edits[0].replace_all", '"true" as boolean'),
+    ]  # fmt: skip
 
 
 def test_messages_are_few_and_short():

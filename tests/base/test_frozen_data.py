@@ -29,13 +29,10 @@ def declared():
 
 OURS, THEIRS = frozen(declared()), dataclass(frozen=True)(declared())
 CALLS = [
-    *[
-        (given, {})
-        for given in ((), (1,), (1, "x"), (-1,), (1, "x", {"a": 1}, 5), (1, "x", {"a": 1}, 5, (1,)))
-    ],
-    *[((1,), {"first": 1}), ((1,), {"other": 1}), ((1, "x", {"a": 1}), {"values": (1,)})],
-    ((), {"first": 1, "third": {}, "self_made": 4}),
-]
+    ((), {}), ((1,), {}), ((1, "x"), {}), ((-1,), {}), ((1, "x", {"a": 1}, 5), {}),
+    ((1, "x", {"a": 1}, 5, (1,)), {}), ((1,), {"first": 1}), ((1,), {"other": 1}),
+    ((1, "x", {"a": 1}), {"values": (1,)}), ((), {"first": 1, "third": {}, "self_made": 4}),
+]  # fmt: skip
 
 
 def outcome(kind, arguments, named):

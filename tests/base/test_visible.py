@@ -93,8 +93,8 @@ def test_every_single_character_is_restored(every):
             assert unvisible(shown) == character
 
 
-@pytest.mark.parametrize(
-    "text", ["⟦U+0041⟧", "⟦U+110000⟧", "⟦U+FFFFFF⟧", "⟦U+00202E⟧", "⟦U+202e⟧", "⟦U+00E9⟧"]
-)
+@pytest.mark.parametrize("text", [
+    "⟦U+0041⟧", "⟦U+110000⟧", "⟦U+FFFFFF⟧", "⟦U+00202E⟧", "⟦U+202e⟧", "⟦U+00E9⟧",
+])  # fmt: skip
 def test_an_escape_that_visible_never_writes_stays(text):
     assert unvisible(text) == text

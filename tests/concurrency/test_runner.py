@@ -13,6 +13,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.results import ReadResult, WriteResult
 from agentfs.tools.tool import Tool, tool
 from tests import kit
+from tests.kit import described
 
 
 def call(name, **arguments):
@@ -23,8 +24,8 @@ async def test_at_most_concurrency_calls_run_at_once():
     most = [0, 0]
     lock = threading.Lock()
 
+    @described
     def slow() -> str:
-        """Be slow."""
         with lock:
             most[0] += 1
             most[1] = max(most)
@@ -42,8 +43,8 @@ async def test_at_most_concurrency_calls_run_at_once():
 async def test_a_cancellation_waits_for_a_change_that_has_begun(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
+    @described
     def change() -> str:
-        """Change."""
         begun.set()
         go_on.wait(5)
         (tmp_path / "done").touch()
@@ -79,23 +80,15 @@ def recorder():
     log: list[tuple[str, str]] = []
 
     @tool(effect="read")
+    @described
     def look(path: str) -> ReadResult:
-        """Look.
-
-        Args:
-            path: File.
-        """
         log.append(("in", path))
         time.sleep(0.03)
         log.append(("out", path))
         return ReadResult(path, "text", "", 0, 0, 0, 0, "x", text=path)
 
+    @described
     def put(path: str) -> WriteResult:
-        """Put.
-
-        Args:
-            path: File.
-        """
         log.append(("put", path))
         return WriteResult(path, True, 0, "", "x", text=path)
 
@@ -127,9 +120,8 @@ def test_the_callback_gets_the_events_of_each_call(tmp_path):
         "started", "finished", "started", "finished", "started", "failed", "started", "refused",
     ]  # fmt: skip
     wrote, found, missed, unknown = events[1::2]
-    assert [(each.parameter, each.rule) for each in wrote.outcome.coercions] == [
-        ("path", 'alias "file_path"')
-    ]
+    (coercion,) = wrote.outcome.coercions
+    assert (coercion.parameter, coercion.rule) == ("path", 'alias "file_path"')
     assert found.outcome.to_dict()["coercions"] == [{"parameter": "limit", "rule": '"5" as integer'}]
     assert found.outcome.data["skipped"]["hidden"] == 1
     assert (kit.code(missed), kit.code(unknown)) == ("not_found", "unknown_tool")
@@ -204,32 +196,20 @@ def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
     """Otherwise each inner call would wait for a slot that the outer calls hold."""
 
     @tool(effect="read")
+    @described
     def leaf(number: int) -> str:
-        """Return a number.
-
-        Args:
-            number: It.
-        """
         return str(number)
 
     @tool(effect="read")
+    @described
     def several(depth: int) -> str:
-        """Call tools.
-
-        Args:
-            depth: How deep.
-        """
-        if depth == 0:
-            calls = [call("leaf", number=number) for number in range(3)]
-        else:
-            calls = [call("several", depth=depth - 1), call("several", depth=depth - 1)]
-        if inner == "answer":
-            replies = tools.answer(calls)
-        elif inner == "aanswer":
-            replies = asyncio.run(tools.aanswer(calls))
-        else:
+        leaves = [call("leaf", number=number) for number in range(3)]
+        calls = [call("several", depth=depth - 1)] * 2 if depth else leaves
+        if inner == "acall":
             return " ".join(asyncio.run(tools.acall(each["name"], each["input"])).content for each in calls)
-        return " ".join(texts(replies))
+        return " ".join(
+            texts(tools.answer(calls) if inner == "answer" else asyncio.run(tools.aanswer(calls)))
+        )
 
     tools = Toolset([leaf, several], concurrency=concurrency)
     calls = [call("several", depth=2) for _ in range(3)]
@@ -240,8 +220,8 @@ def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
 
 
 def test_an_interrupted_call_has_an_end_event():
+    @described
     def stop() -> str:
-        """Stop."""
         raise KeyboardInterrupt
 
     events: list[Event] = []

@@ -52,6 +52,22 @@ def test_each_law_has_its_test():
             assert f"def {test}" in source, f"{file}: {test}"
 
 
+def test_each_test_that_the_pages_of_attacks_name_exists():
+    """Each published fault of another tool, in `faults/others.md`, has one."""
+    files = [*(ROOT / "tests").rglob("test_*.py")]
+    tests = {*re.findall(r"def (test_\w+)\(", "\n".join(path.read_text(encoding="utf-8") for path in files))}
+    faults = (ROOT / "tests/faults/others.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs" / name for name in ("explanation/security.md", "internals/campaigns.md")]
+    text = "\n".join([faults, *(page.read_text(encoding="utf-8") for page in pages)])
+    named = {*re.findall(r"`(test_\w+)`", text)}
+    assert len(named) > 30
+    assert named - tests == set()
+    assert [name for name in re.findall(r"tests/[\w/]+\.py", text) if not (ROOT / name).exists()] == []
+    rows = re.findall(r"^\|.*\|$", faults, re.MULTILINE)[2:]
+    assert len(rows) > 20
+    assert [row for row in rows if "`test_" not in row] == []
+
+
 def test_no_command_of_the_tutorial_leaves_the_shell_elsewhere():
     """A page said `cd shop && …`, after which all later files and commands were in the wrong directory."""
     pages = next(pages for pages in sessions() if pages[0].parent == TUTORIAL)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Mount, Policy, Workspace
+from agentfs import Mount, Policy, Workspace
 from tests import kit
 from tests.conftest import public_directory
 from tests.kit import code_of as code
@@ -24,6 +24,10 @@ def places(tmp_path: Path) -> Path:
     })  # fmt: skip
 
 
+def paths(found):
+    return [each.path for each in found]
+
+
 def opened(places: Path, **options) -> Workspace:
     mounts = {"lib": Mount(places / "lib", read_only=True), "notes": Mount(places / "notes")}
     options.setdefault("policy", Policy(overwrite="always"))
@@ -34,33 +38,31 @@ def opened(places: Path, **options) -> Workspace:
 def test_searches_walk_through_mounts_in_path_order_with_one_count(places, watch):
     with opened(places, watch=watch) as workspace:
         for _ in range(2):
-            paths = ["deps/shadowed.py", "lib/b.py", "lib/sub/c.py", "notes/n.md", "src/a.py"]
-            assert [each.path for each in workspace.glob("**").files] == paths
-            assert [each.path for each in kit.find(workspace, types="f").files] == paths
-            assert [each.path for each in workspace.grep("needle").matches] == paths
+            wanted = ["deps/shadowed.py", "lib/b.py", "lib/sub/c.py", "notes/n.md", "src/a.py"]
+            assert paths(workspace.glob("**").files) == paths(workspace.grep("needle").matches) == wanted
+            assert paths(kit.find(workspace, types="f").files) == wanted
             first = workspace.grep("needle", limit=2)
             assert (len(first.matches), first.total_matches) == (2, 5)
             assert first.next is not None
             rest = getattr(workspace, first.next["name"])(**first.next["arguments"])
-            assert [each.path for each in rest.matches][:1] == ["lib/sub/c.py"]
+            assert rest.matches[0].path == "lib/sub/c.py"
 
 
 def test_a_mount_is_marked_and_its_paths_are_those_shown(places):
     with opened(places) as workspace:
-        found = {each.path: each.mount for each in workspace.ls(depth=0).entries}
-        assert {path for path, mount in found.items() if mount} == {"lib", "notes"}
-        assert (found["lib"], found["notes"]) == ("read-only", "read-write")
+        found = {each.path: each.mount for each in workspace.ls(depth=0).entries if each.mount}
+        assert found == {"lib": "read-only", "notes": "read-write"}
         assert "lib/  (read-only mount)" in workspace.ls().text
         assert workspace.read(places / "lib" / "b.py").path == "lib/b.py"
-        assert [each.path for each in workspace.ls(places / "notes").entries] == ["notes/n.md"]
+        assert paths(workspace.ls(places / "notes").entries) == ["notes/n.md"]
         assert code(workspace.read, places / "outside.txt") == "outside_workspace"
         assert 'Did you mean "notes/n.md"?' in str(kit.error_of(workspace.read, "ntoes/n.md"))
         tools = workspace.tools(dialect="codescout")
         assert "needle lib" in str(tools.call("read_file", {"path": str(places / "lib" / "b.py")}).content)
         view = workspace.view(only=["notes"])
-        assert [each.path for each in view.glob("**", path="notes").files] == ["notes/n.md"]
-        assert code(view.read, "lib/b.py") == "outside_workspace"
-        assert code(view.read, places / "lib" / "b.py") == "outside_workspace"
+        assert paths(view.glob("**", path="notes").files) == ["notes/n.md"]
+        for path in ("lib/b.py", places / "lib" / "b.py"):
+            assert code(view.read, path) == "outside_workspace"
         below = workspace.view(workdir="lib")
         assert below.read("b.py").path == "b.py"
         assert below.read("../src/a.py").path == "../src/a.py"
@@ -84,11 +86,12 @@ def test_dots_and_links_follow_the_shown_path(places):
 
 def test_a_read_only_mount_refuses_changes_and_each_mount_stays(places):
     with opened(places) as workspace:
-        assert code(workspace.write, "lib/x", "y") == "read_only"
-        assert code(workspace.edit, "lib/b.py", "needle", "pin") == "read_only"
-        assert code(workspace.move, "lib/b.py", "b.py") == "read_only"
-        assert code(workspace.move, "src/a.py", "lib/a.py") == "read_only"
-        assert code(workspace.delete, "lib", recursive=True) == "read_only"
+        for method, *given in (
+            (workspace.write, "lib/x", "y"), (workspace.edit, "lib/b.py", "needle", "pin"),
+            (workspace.move, "lib/b.py", "b.py"), (workspace.move, "src/a.py", "lib/a.py"),
+            (workspace.delete, "lib", True),
+        ):  # fmt: skip
+            assert code(method, *given) == "read_only"
         with workspace.transaction() as transaction:
             assert code(transaction.write, "lib/x", "y") == "read_only"
         assert code(workspace.delete, "notes", recursive=True) == "refused"
@@ -128,17 +131,14 @@ def test_each_mount_has_its_own_ignore_rules(places):
     put(places, {"root/.gitignore": "*.md\nlib/\n", "lib/.gitignore": "sub/\n"})
     with opened(places) as workspace:
         found = workspace.glob("**")
-        wanted = ["deps/shadowed.py", "lib/b.py", "notes/n.md", "src/a.py"]
-        assert [each.path for each in found.files] == wanted
+        assert paths(found.files) == ["deps/shadowed.py", "lib/b.py", "notes/n.md", "src/a.py"]
         assert found.skipped.ignored == 1  # `sub` by the mount; the rules of the root are not about mounts
 
 
 @pytest.mark.parametrize("watch", [False, "calls"])
 def test_ignore_rules_above_a_mount_are_those_of_its_repository(places, watch):
     """They are outside the tree, so no event tells of them."""
-    repository = put(
-        places / "repository", {".gitignore": "/docs/build\n", "docs/build": "", "docs/page": ""}
-    )
+    repository = put(places / "repository", {"docs/build": "", "docs/page": ""})
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     mounts = {"docs": Mount(repository / "docs")}
     with Workspace(places / "root", mounts=mounts, watch=watch) as workspace:
@@ -146,8 +146,8 @@ def test_ignore_rules_above_a_mount_are_those_of_its_repository(places, watch):
         for rule, found in (("/docs/build", both[1:]), ("build\n/docs/page", []), ("", both)):
             (repository / ".gitignore").write_text(f"{rule}\n")
             for _ in range(3):
-                assert [each.path for each in workspace.glob("docs/**").files] == found
-                assert [each.path for each in workspace.glob("**", "docs").files] == found
+                assert paths(workspace.glob("docs/**").files) == found
+                assert paths(workspace.glob("**", "docs").files) == found
 
 
 def test_a_state_directory_in_a_mount_or_around_one_is_refused(places):
@@ -155,8 +155,7 @@ def test_a_state_directory_in_a_mount_or_around_one_is_refused(places):
     for state in (places / "notes" / "state", places / "link" / "state", places):
         (places / "link").unlink(missing_ok=True)
         (places / "link").symlink_to(places / "notes")
-        with pytest.raises(AgentFSError, match="must lie outside"):
-            opened(places, state=state)
+        assert "must lie outside" in str(kit.error_of(opened, places, state=state))
     assert os.listdir(places / "notes") == ["n.md"]
 
 
@@ -236,7 +235,7 @@ def test_a_name_that_appears_later_is_shadowed_by_its_mount(places, swap, watch)
         for _ in range(2):
             assert "needle lib" in workspace.read("lib/b.py").text
             assert "secret" not in workspace.grep("needle").text
-            assert [each.path for each in workspace.glob("b.py").files] == ["lib/b.py"]
+            assert paths(workspace.glob("b.py").files) == ["lib/b.py"]
 
 
 def test_regression_no_method_leaves_a_mount(places):

@@ -75,13 +75,9 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
             bound.mkdir()
             subprocess.run(["mount", "--bind", bound, model / place], check=True)
     for path, text in contents.items():
-        place = next((each for each in PLACES if path.startswith(f"{each}/")), None)
-        where = (
-            root / path
-            if place is None
-            else directory / f"source-{PLACES.index(place)}" / path[len(place) + 1 :]
-        )
-        for target in (model / path, where):
+        place, _, name = path.partition("/")
+        source = directory / f"source-{PLACES.index(place)}" if place in PLACES else root / place
+        for target in (model / path, source / name if name else source):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
             os.utime(target, (1_000_000_000, 1_000_000_000))
@@ -89,9 +85,7 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
 
 
 @pytest.mark.parametrize("way", ["cold", "watched", "transaction"])
-@settings(
-    max_examples=int(os.environ.get(EXAMPLES, "5")), deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=int(os.environ.get(EXAMPLES, "5")), suppress_health_check=list(HealthCheck))
 @given(contents=files, steps=calls)
 def test_mounts_answer_as_one_tree(way, contents, steps):
     with tempfile.TemporaryDirectory() as made:
@@ -111,9 +105,8 @@ def test_mounts_answer_as_one_tree(way, contents, steps):
             assert outcome(one, "grep", ("needle",)) == outcome(several, "grep", ("needle",))
         found = tree_of(root)
         for number, place in enumerate(PLACES):
-            found |= {
-                f"{place}/{path}": text for path, text in tree_of(directory / f"source-{number}").items()
-            }
+            below = tree_of(directory / f"source-{number}")
+            found |= {f"{place}/{path}": text for path, text in below.items()}
         expected = tree_of(model)
         if os.environ.get(BIND):
             for place in PLACES:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 from dataclasses import replace
 from glob import iglob
@@ -12,25 +13,20 @@ import pytest
 from hypothesis import strategies as st
 
 from agentfs import Allow, Deny, PermissionRequest, Policy, Workspace
-from agentfs.errors import InvalidArgumentError, RefusedError, StaleError
+from agentfs.errors import InvalidArgumentError
 from tests import kit
 from tests.conftest import law
-from tests.kit import code_of, error_of, put
+from tests.kit import code_of, described, error_of, put, refused
 
 EDIT = {"old_string": "one", "new_string": "two"}
 CHANGES = [
-    ("write", {"path": "new.txt", "content": "x"}),
-    ("edit", {"path": "src/a.txt", **EDIT}),
+    ("write", {"path": "new.txt", "content": "x"}), ("edit", {"path": "src/a.txt", **EDIT}),
     ("multi_edit", {"path": "src/a.txt", "edits": [EDIT]}),
-]
+]  # fmt: skip
 
 
+@described
 def other(text: str) -> str:
-    """Return a text.
-
-    Args:
-        text: The text.
-    """
     return text
 
 
@@ -177,8 +173,7 @@ def test_the_callback_gets_all_facts(tree):
     asked: list[PermissionRequest] = []
 
     def ask(request):
-        asked.append(request)
-        return True
+        return asked.append(request) or True
 
     with Workspace(tree, policy=Policy(on_ask=ask)) as ws:
         ws.tools(prefix="fs_").call("fs_edit", {"file_path": "./src/../src/a.txt", **EDIT})
@@ -263,11 +258,10 @@ def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_p
     rule = f"read({glob.format(outside=tmp_path_factory.mktemp('outside'))})"
     with Workspace(tree) as ws:
         for setting in ("deny", "ask", "allow"):
-            with pytest.raises(InvalidArgumentError, match=said) as raised:
-                Workspace(tree, policy=Policy(**{setting: [rule]}))
-            assert raised.value.message.startswith("The rule `read(")
-        with pytest.raises(InvalidArgumentError, match=said):
-            ws.view(policy=Policy(deny=[rule]))
+            error = error_of(Workspace, tree, policy=Policy(**{setting: [rule]}))
+            assert error.message.startswith("The rule `read(")
+            assert re.search(said, str(error))
+        assert re.search(said, str(error_of(ws.view, policy=Policy(deny=[rule]))))
 
 
 NAMES = st.sampled_from(["src", "a.txt", ".", "", " ", "'", "~", "!", "*", "**", "{src,lib}", "?"])
@@ -291,8 +285,7 @@ def test_a_rule_that_leads_to_a_file_by_the_rules_of_paths_protects_it_or_is_an_
     with ws:
         for path in (tree / "src" / "a.txt", tree / "lib" / "b.txt"):
             if meant & {str(path), str(path.parent), str(tree)}:
-                with pytest.raises(RefusedError):
-                    ws.read(path)
+                assert code_of(ws.read, path) == "refused"
 
 
 def test_rules_apply_to_the_file_of_a_kept_page(tree):
@@ -380,14 +373,10 @@ def test_a_link_swapped_while_the_user_is_asked_is_detected(tree):
 ])  # fmt: skip
 def test_a_file_that_changes_while_the_user_is_asked_is_not_changed(tree, change, path):
     """Otherwise the change would differ from the diff that was allowed."""
-
-    def change_and_allow(request):
-        (tree / path).write_text("one\ntheirs\n")
-        return True
-
-    policy = Policy(on_ask=change_and_allow, allow=["read"], overwrite="always")
-    with Workspace(tree, policy=policy) as ws, pytest.raises(StaleError):
-        change(ws)
+    theirs = "one\ntheirs\n"
+    ask = Policy(on_ask=lambda _: (tree / path).write_text(theirs) > 0, allow=["read"], overwrite="always")
+    with Workspace(tree, policy=ask) as ws:
+        assert code_of(change, ws) == "stale"
     assert (tree / path).read_text() == "one\ntheirs\n"
 
 
@@ -404,28 +393,6 @@ def test_no_lock_is_held_while_the_user_is_asked(tree):
 
     with other, Workspace(tree, policy=Policy(on_ask=ask)) as ws:
         assert code_of(ws.edit, "src/a.txt", "one", "two") == "stale"
-
-
-def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
-    async def main():
-        loops = []
-
-        async def ask(request):
-            loops.append(asyncio.get_running_loop())
-            await asyncio.sleep(0)
-            return Deny("no") if request.changes else True
-
-        with Workspace(tree, policy=Policy(on_ask=ask, ask=["*"])) as ws:
-            read = await ws.tools().acall("read", {"path": "src/a.txt"})
-            edit = await ws.tools().acall("edit", {"path": "src/a.txt", **EDIT})
-            with pytest.raises(InvalidArgumentError, match="event loop"):
-                ws.tools().call("read", {"path": "src/a.txt"})
-        assert read.success
-        assert edit.error["code"] == "refused"
-        here = asyncio.get_running_loop()
-        assert [loop is here for loop in loops] == [True, True]
-
-    asyncio.run(main())
 
 
 @pytest.mark.parametrize(("policy", "asks"), [
@@ -447,12 +414,11 @@ def test_a_callback_that_raises_refuses_the_call_and_the_program_gets_the_except
     events = []
     with Workspace(tree, policy=Policy(on_ask=ask), on_event=events.append) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
-        with pytest.raises(RefusedError) as refused:
-            ws.edit("src/a.txt", "one", "two")
-    assert result.error["code"] == "refused"
+        error = error_of(ws.edit, "src/a.txt", "one", "two")
+    assert result.error["code"] == error.code == "refused"
     assert "secret reason" not in f"{result.content}{result.to_dict()}"
     assert "ZeroDivisionError" not in result.content
-    assert isinstance(refused.value.__cause__, ZeroDivisionError)
+    assert isinstance(error.__cause__, ZeroDivisionError)
     raised = [event.exception.__cause__ for event in events if event.kind == "refused"]
     assert [str(each) for each in raised] == ["secret reason"] * 2
     assert "secret reason" in caplog.text
@@ -478,14 +444,12 @@ def test_a_wrong_policy_is_an_error_when_it_is_made(wrong):
     lambda tools: asyncio.run(tools.acall("ls")), lambda tools: asyncio.run(tools.aanswer([])),
 ])  # fmt: skip
 def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(tree, rules, use):
-    with (
-        Workspace(tree, policy=Policy(**rules)) as ws,
-        pytest.raises(InvalidArgumentError, match="names no tool") as caught,
-    ):
-        use(ws.tools("all"))
-    assert "read" in caught.value.hint
-    assert "create" in caught.value.hint
-    assert "rread" not in str(rules) or "did you mean `read`" in caught.value.message
+    with Workspace(tree, policy=Policy(**rules)) as ws:
+        error = refused(lambda: use(ws.tools("all")), "invalid_argument")
+    assert "names no tool" in error.message
+    assert "read" in error.hint
+    assert "create" in error.hint
+    assert "rread" not in str(rules) or "did you mean `read`" in error.message
 
 
 SECRET_LINES = [f"secret_line_{number} = {number}" for number in range(30)]
@@ -564,15 +528,10 @@ SHOWN, COLLIDING = "limit = 114368\n", "limit = 11667593\n"
 def test_a_text_with_the_same_short_hash_is_another_version(tree):
     """Attack: what was read, named or allowed is swapped for a text with the same 48 bits of hash."""
     file = tree / "src" / "a.txt"
-    hashes = {blake2b(text.encode(), digest_size=6).digest() for text in (SHOWN, COLLIDING)}
-    assert len(hashes) == 1
-
-    def swap(request):
-        file.write_text(COLLIDING)
-        return True
-
+    assert len({blake2b(text.encode(), digest_size=6).digest() for text in (SHOWN, COLLIDING)}) == 1
     file.write_text(SHOWN)
-    with Workspace(tree, policy=Policy(allow=["read"], on_ask=swap)) as ws:
+    swap = Policy(allow=["read"], on_ask=lambda _: file.write_text(COLLIDING) > 0)
+    with Workspace(tree, policy=swap) as ws:
         assert code_of(ws.edit, "src/a.txt", "limit", "maximum") == "stale"
     file.write_text(SHOWN)
     with Workspace(tree) as ws:

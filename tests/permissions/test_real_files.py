@@ -113,16 +113,11 @@ def test_a_transaction_is_judged_file_by_file(tree):
 def fold_names(monkeypatch):
     """Make the system calls ignore case in names."""
 
-    def folding(call, position):
-        def folded(*args, **kwargs):
-            changed = list(args)
-            changed[position] = str(changed[position]).lower()
-            return call(*changed, **kwargs)
-
-        return folded
+    def folding(call):
+        return lambda handle, name, *more, **named: call(handle, str(name).lower(), *more, **named)
 
     for name in ("enter", "open_directory", "open_file", "create_file", "lstat"):
-        monkeypatch.setattr(syscalls, name, folding(getattr(syscalls, name), 1))
+        monkeypatch.setattr(syscalls, name, folding(getattr(syscalls, name)))
 
 
 @pytest.mark.parametrize("path", ["SECRET/k.txt", "Secret/K.TXT", "secret/K.txt"])

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentfs import Toolset, Workspace, tool
+from agentfs import ToolResult, Toolset, Workspace, tool
 from agentfs.errors import NoMatchError, ReadOnlyError, RefusedError
+from tests.kit import described
 
 Act = Callable[[Workspace], object]
 PATCH = "*** Begin Patch\n{}\n*** End Patch"
@@ -41,11 +42,15 @@ class Way:
 def call(name: str, dialect: str = "agentfs", **arguments: object) -> Act:
     def act(ws: Workspace) -> None:
         tools = ws.tools("all") if dialect == "agentfs" else ws.tools(dialect=dialect)
-        result = tools.call(name, arguments)
-        if result.error is not None:
-            raise ERRORS.get(result.error["code"], OtherError)(result.content)
+        made(tools.call(name, arguments))
 
     return act
+
+
+def made(result: ToolResult) -> None:
+    """Raise the error of a failed call."""
+    if result.error is not None:
+        raise ERRORS.get(result.error["code"], OtherError)(result.content)
 
 
 class OtherError(AssertionError):
@@ -59,17 +64,11 @@ EDIT, CREATE, DELETE = frozenset({"edit"}), frozenset({"create"}), frozenset({"d
 
 def own_function(ws: Workspace) -> None:
     @tool(effect="none")
+    @described
     def save(text: str) -> str:
-        """Save.
-
-        Args:
-            text: A text.
-        """
         return ws.write("src/a.txt", text, overwrite=True).text
 
-    result = Toolset([save], workspace=ws).call("save", {"text": "two\n"})
-    if result.error is not None:
-        raise ERRORS.get(result.error["code"], OtherError)(result.content)
+    made(Toolset([save], workspace=ws).call("save", {"text": "two\n"}))
 
 
 def edited(ws: Workspace) -> object:

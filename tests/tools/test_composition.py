@@ -3,10 +3,9 @@
 
 import pytest
 
-from agentfs import ToolResult, Toolset, Workspace
-from agentfs.errors import InvalidArgumentError, UnknownToolError
+from agentfs import ToolResult, Toolset
 from agentfs.tools.tool import Tool
-from tests.kit import described
+from tests.kit import described, refused
 
 
 @described
@@ -26,11 +25,7 @@ def test_a_function_is_added_to_the_tools_of_a_workspace(ws):
     assert (tools.names, more.names) == (("read", "grep"), ("read", "grep", "count"))
     assert more.call("count", {"text": "abc"}).content == "3"
     assert more.call("read", {"path": "a.txt"}).content == "1|one"
-    with pytest.raises(InvalidArgumentError, match="named count"):
-        more + [count]
-
-
-def test_toolsets_are_added_to_one_another(ws):
+    assert "named count" in str(refused(lambda: more + [count], "invalid_argument"))
     tools = ws.tools(["read"]) + Toolset([count]) + [Tool(function=count, name="size")]
     assert tools.names == ("read", "count", "size")
 
@@ -54,13 +49,12 @@ def test_only_chooses_tools_by_name(ws):
     few = tools.only(["read", "ls", "glob", "grep"])
     assert few.call("write", {"path": "b", "content": ""}).error["code"] == "unknown_tool"
     assert "`write`" not in few.instructions()
-    with pytest.raises(UnknownToolError, match='"raed"'):
-        tools.only(["raed"])
+    assert '"raed"' in str(refused(lambda: tools.only(["raed"]), "unknown_tool"))
 
 
 def test_a_tool_is_not_offered_without_the_tool_that_it_needs(ws):
-    with pytest.raises(InvalidArgumentError, match="edit_lines needs values that only read and grep show"):
-        ws.tools(["edit_lines", "ls"])
+    said = str(refused(lambda: ws.tools(["edit_lines", "ls"]), "invalid_argument"))
+    assert "edit_lines needs values that only read and grep show" in said
 
 
 def test_added_tools_keep_their_own_renderer(ws):
@@ -73,10 +67,3 @@ def test_added_tools_keep_their_own_renderer(ws):
     assert tools.call("count", {"text": "a"}).content == "1"
     assert tools.call("nothing").content.startswith("THERE IS NO TOOL")
     assert Toolset(tools).call("read", {"path": "a.txt"}).content == "1|ONE"
-
-
-def test_a_derived_toolset_reports_to_the_same_callback(tmp_path):
-    events = []
-    with Workspace(tmp_path, on_event=events.append) as ws:
-        (ws.tools(["ls"]) + [count]).only("count").call("count", {"text": ""})
-    assert [(event.kind, event.tool) for event in events] == [("started", "count"), ("finished", "count")]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Allow, CallContext, Limits, Policy, Toolset, Workspace, tool
-from agentfs.errors import InvalidArgumentError, ToolError
+from agentfs.errors import ToolError
 from agentfs.tools.tool import Tool
 from tests.kit import code_of, described, error_of, put
 
@@ -42,8 +43,8 @@ def save(path: Path) -> str:
     return f"saved {path}"
 
 
+@described
 def big() -> str:
-    """Return a long text."""
     return "".join(f"line {number}\n" for number in range(100_000))
 
 
@@ -62,9 +63,6 @@ def outcome(policy, function, root, **arguments):
     with Workspace(root, policy=policy) as ws:
         result = offered(ws, function).call(function.__name__, arguments)
     return result.error["code"] if result.error else ""
-
-
-# The five lines of the issue.
 
 
 @pytest.mark.parametrize(("policy", "code"), [
@@ -94,8 +92,8 @@ def test_a_declared_change_is_refused_in_plan_mode_and_a_read_is_not(root, polic
 def test_a_function_past_its_timeout_is_answered_in_time(is_async):
     answered, ended = threading.Event(), threading.Event()
 
+    @described
     def slow() -> str:
-        """Wait for the answer."""
         answered.wait(30)
         ended.set()
         return "late"
@@ -116,8 +114,8 @@ def test_a_function_past_its_timeout_is_answered_in_time(is_async):
 def test_an_async_function_past_its_timeout_is_cancelled():
     cancelled = []
 
+    @described
     async def slow() -> str:
-        """Sleep."""
         try:
             await asyncio.sleep(20)
         except asyncio.CancelledError:
@@ -142,18 +140,15 @@ def test_the_time_of_a_question_does_not_count(root):
         ws.write("a.txt", text)
         return "done"
 
+    @tool(effect="none")
+    @described
+    def change_() -> str:
+        return ""
+
     with Workspace(root, policy=Policy(on_ask=ask, allow=["change_"]), limits=Limits(timeout=2)) as ws:
-        tools = Toolset([ws.read, tool(effect="read")(change), renamed_change], workspace=ws)
+        tools = Toolset([ws.read, tool(effect="read")(change), change_], workspace=ws)
         assert tools.call("change", {"text": "x"}).content == "done"
     assert (root / "a.txt").read_text() == "x"
-
-
-def change_() -> str:
-    """Do nothing."""
-    return ""
-
-
-renamed_change = tool(effect="none")(change_)
 
 
 def test_a_long_text_is_cut_in_the_middle_and_kept(root):
@@ -222,8 +217,7 @@ def test_a_rule_that_cannot_hold_for_the_tools_is_an_error_of_the_toolset(root, 
 
 @pytest.mark.parametrize("rule", ["bash(", "bash)", "bash()", "", "bash(a", "a b", "(x)"])
 def test_a_rule_with_a_wrong_spelling_is_an_error_of_the_policy(rule):
-    with pytest.raises(InvalidArgumentError, match="is not a rule"):
-        Policy(deny=[rule])
+    assert "is not a rule" in str(error_of(Policy, deny=[rule]))
 
 
 def test_a_rule_holds_for_a_tool_with_another_name_or_in_a_part_of_the_toolset(root):
@@ -264,8 +258,8 @@ def test_an_answer_may_change_the_arguments_which_are_judged_again(root):
 
 
 def test_the_event_loop_is_free_while_the_user_is_asked_about_an_async_tool(root):
+    @described
     async def work() -> str:
-        """Work."""
         return "done"
 
     ticks = []
@@ -358,8 +352,8 @@ def test_a_context_is_filled_in_and_not_shown(root):
 
 
 def test_a_context_that_is_taken_twice_is_an_error():
+    @described
     def work(one: CallContext, two: CallContext | None = None) -> str:
-        """Work."""
         return ""
 
     assert "`one` and `two` both take the CallContext" in str(error_of(Toolset, [work]))
@@ -377,18 +371,18 @@ def test_an_effect_or_a_parameter_that_does_not_exist_is_an_error(declare):
 
 
 def test_whatever_a_tool_does_the_workspace_stays_usable(root):
+    @described
     def objects() -> object:
-        """Return what no API carries."""
         circle: list[object] = [object(), float("nan"), b"\xff", {1: 2}]
         circle.append(circle)
         return circle
 
+    @described
     def surrogate() -> str:
-        """Return half of a character."""
         return "a\ud800b"
 
+    @described
     def forks() -> str:
-        """Fork."""
         child = os.fork()
         if child == 0:
             return "the child"
@@ -412,9 +406,9 @@ def test_two_tools_of_one_name_are_named_with_their_origin():
     def read(path: str) -> str:
         return path
 
-    with pytest.raises(InvalidArgumentError, match=r"named read: .*read.* and .*read") as caught:
-        Toolset([read, Tool(function=read)])
-    assert "prefix" in caught.value.hint
+    error = error_of(Toolset, [read, Tool(function=read)])
+    assert re.search(r"named read: .*read.* and .*read", error.message)
+    assert "prefix" in error.hint
 
 
 def test_every_tool_of_every_toolset_has_events(root):
@@ -432,8 +426,8 @@ def test_reading_async_tools_run_side_by_side_and_changes_in_order():
     running, most, order = 0, 0, []
 
     @tool(effect="read")
+    @described
     async def watch_it() -> str:
-        """Watch."""
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -462,8 +456,8 @@ def test_reading_async_tools_run_side_by_side_and_changes_in_order():
 def test_regression_a_tool_that_has_acted_is_not_reported_as_failed_because_of_what_it_returned(value):
     """`{("eu", 1): "done"}` was a failure, and `nan` made `data` invalid JSON."""
 
+    @described
     def act() -> object:
-        """Act."""
         return value
 
     result = Toolset([act]).call("act")
@@ -478,12 +472,12 @@ def test_regression_a_model_reads_only_the_type_of_an_exception_and_the_text_of_
     class DB(Exception):  # noqa: N818 - as drivers of databases name it
         pass
 
+    @described
     def broken() -> str:
-        """Break."""
         raise DB("cannot reach postgres://admin:hunter2@db/prod")
 
+    @described
     def failing() -> str:
-        """Fail."""
         raise ToolError("The order 7 is closed.", hint="Open another one.")
 
     tools, events = Toolset([broken, failing]), []
@@ -507,9 +501,8 @@ def test_regression_a_call_within_an_event_loop_with_an_asynchronous_callback_is
 
     async def main():
         with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
-            with pytest.raises(InvalidArgumentError, match="event loop") as raised:
-                ws.tools().call("write", {"path": "a", "content": "x"})
-            assert "acall" in raised.value.hint
+            error = error_of(ws.tools().call, "write", {"path": "a", "content": "x"})
+            assert ("event loop" in error.message, "acall" in error.hint) == (True, True)
             assert (await ws.tools().acall("write", {"path": "a", "content": "x"})).success
         assert loops == [asyncio.get_running_loop()]
 
@@ -536,11 +529,9 @@ def test_regression_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_
     def own(path: Path, names: list[str]) -> str:
         return f"{path} {names}"
 
-    def clear(request):
-        request.arguments["names"].clear()
-        return True
-
-    with Workspace(tmp_path, policy=Policy(on_ask=clear)) as ws:
+    with Workspace(
+        tmp_path, policy=Policy(on_ask=lambda request: not request.arguments["names"].clear())
+    ) as ws:
         assert Toolset([own], workspace=ws).call("own", {"path": "x", "names": ["y"]}).content == "x ['y']"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
 

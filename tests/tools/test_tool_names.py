@@ -116,10 +116,8 @@ def test_a_function_made_from_a_tool_has_identifiers():
 
 def test_a_renderer_makes_every_result():
     def render(answer: RenderContext) -> ToolResult:
-        kind = type(answer.outcome).__name__
-        return ToolResult(
-            answer.result.success, f"<{kind} {dict(answer.arguments)}>", error=answer.result.error
-        )
+        text = f"<{type(answer.outcome).__name__} {dict(answer.arguments)}>"
+        return ToolResult(answer.result.success, text, error=answer.result.error)
 
     tools = Toolset([Tool(function=page, name="Page", render=render)])
     assert tools.call("Page", {"file_path": "a"}).content == "<ReadResult {'path': 'a'}>"
@@ -191,9 +189,8 @@ def test_a_toolset_renders_every_result_even_of_an_unknown_tool():
     broken = Toolset([page], render=fail).call("page", {"path": "a"})
     assert broken.content.startswith("page failed")
     assert broken.error["code"] == "internal"
-    own = Toolset(
-        [Tool(function=page, render=lambda answer: replace(answer.result, content="own"))], render=mark
-    )
+    ours = Tool(function=page, render=lambda answer: replace(answer.result, content="own"))
+    own = Toolset([ours], render=mark)
     assert own.call("page", {"path": "a"}).content == "own"
 
 

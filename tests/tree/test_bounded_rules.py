@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,8 @@ def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, na
         (tmp_path / "sub" / f"a{number}bxcd{number}").write_text("x\n")
         (tmp_path / "sub" / f"{number}.log").write_text("x\n")
     with Workspace(tmp_path) as ws:
-        for result in (
-            ws.ls(depth=0),
-            ws.glob("**"),
-            kit.find(ws, types="f"),
-            ws.grep("x", output_mode="count"),
-        ):
+        found = ws.ls(depth=0), ws.glob("**"), kit.find(ws, types="f"), ws.grep("x", output_mode="count")
+        for result in found:
             assert result.skipped.unread_rules == ("sub/.gitignore",)
             assert (result.skipped.unreadable, result.skipped.ignored) == (1, 50)
             assert "rule files not read, as they are too large or unreadable: sub/.gitignore" in result.text
@@ -81,11 +78,9 @@ def random_lines(rng: random.Random, size: int) -> str:
     while size > 0:
         atoms = ["a", "b", "x", f"{rng.randrange(300):03}", "*", "?", "[0-9]", "[!a]", ".txt", ".o"]
         parts = ["".join(rng.choices(atoms, k=rng.randint(2, 4))) for _ in range(rng.choice([1, 1, 1, 2]))]
-        line = (
-            rng.choice(["", "", "", "!", "/", "**/"]) + "/".join(parts) + rng.choice(["", "", "", "/", "/**"])
-        )
-        lines.append(line)
-        size -= len(line) + 1
+        begin, end = rng.choice(["", "", "", "!", "/", "**/"]), rng.choice(["", "", "", "/", "/**"])
+        lines.append(begin + "/".join(parts) + end)
+        size -= len(lines[-1]) + 1
     return "\n".join(lines) + "\n"
 
 
@@ -101,10 +96,8 @@ def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path,
         for number in range(0, 300, 3):
             (tmp_path / f"{directory}{rng.choice('abx')}{number:03}{rng.choice(['', '.txt', '.o'])}").touch()
         wild = random_lines(rng, 30_000 if directory in ("", "x001/") else 1000)
-        plain = "".join(
-            f"{rng.choice('abx')}{n % 300:03}{rng.choice(['.txt', '.q'])}\n" for n in range(3_000)
-        )
-        (tmp_path / f"{directory}.gitignore").write_text(wild + plain * (directory == ""))
+        names = (f"{rng.choice('abx')}{n % 300:03}{rng.choice(['.txt', '.q'])}\n" for n in range(3_000))
+        (tmp_path / f"{directory}.gitignore").write_text(wild + "".join(names) * (directory == ""))
     with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
         result = kit.find(ws, types="f", hidden=True, limit=1000)
     assert result.skipped.unread_rules == ()
@@ -112,9 +105,7 @@ def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path,
     assert sorted(entry.path for entry in result.files) == git_files(tmp_path)
 
 
-def test_rule_files_are_bounded_together_where_they_hold_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rule_files_are_bounded_together_where_they_hold_together(tmp_path, monkeypatch):
     monkeypatch.setattr(ignore_sources, "_MAX_TOGETHER", 12_000)
     for directory in ("", "a/", "a/b/", "a/b/c/", "d/"):
         (tmp_path / directory).mkdir(exist_ok=True)
@@ -150,11 +141,7 @@ def test_regression_compiling_rules_keeps_the_deadline(tmp_path: Path) -> None:
         directory.mkdir()
         put(directory, {".gitignore": rules.replace("\n", f"{number}\n"), "f.txt": "x\n"})
     with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
-        for call in (
-            lambda: ws.ls(depth=0),
-            lambda: ws.glob("*.txt"),
-            lambda: ws.grep("x", output_mode="total"),
-        ):
+        for call in (partial(ws.ls, depth=0), partial(ws.glob, "*.txt"), partial(ws.grep, "x")):
             began = time.monotonic()
             result = call()
             assert time.monotonic() - began < 8, "without a look at the clock it takes a minute"

@@ -79,25 +79,18 @@ def test_an_ignore_file_outranks_every_gitignore(tmp_path):
 
 
 def test_each_exclusion_names_the_rule_that_git_names(repository):
-    top = repository(
-        {".gitignore": "# made\n\n*.log\n/out/\n", "src/.gitignore": "!keep.log\ntmp*\n", "src/keep.log": ""}
-    )
+    top = repository({".gitignore": "# made\n\n*.log\n/out/\n", "src/.gitignore": "!keep.log\ntmp*\n"})
     names = ["a.log", "out", "src/tmp1", "src/b.log"]
-    put(top, {name: "" for name in names if name != "out"})
-    (top / "out").mkdir()
+    put(top, dict.fromkeys(["out/x", "src/keep.log", *({*names} - {"out"})], ""))
     rules = IgnoreRules().enter("", Sources((top / ".gitignore").read_bytes()))
     below = rules.enter("src/", Sources((top / "src/.gitignore").read_bytes()))
     for line in git(top, "check-ignore", "-v", *names).splitlines():
         source, path = line.split("\t")
-        directory, _, name = path.rpartition("/")
-        rule = (below if directory else rules).match(
-            f"{directory}/" if directory else "", name, is_dir=name == "out"
-        )
+        directory, slash, name = path.rpartition("/")
+        rule = (below if slash else rules).match(directory + slash, name, is_dir=name == "out")
         file, number, pattern = source.split(":", 2)
         assert rule.text(str) == f"{file}:{number} {pattern}"
-    kept = below.match("src/", "keep.log", is_dir=False)
-    assert kept is not None
-    assert kept.negated
+    assert below.match("src/", "keep.log", is_dir=False).negated
 
 
 def test_comments_and_blank_lines_are_not_rules():

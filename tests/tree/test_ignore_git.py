@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -135,13 +136,9 @@ def slash_disagreements(seed, count, memory):
     said = git(memory, "check-ignore", "--no-index", "--stdin", "-z", given=os.fsencode("\0".join(asked)))
     expected = set(said.split("\0"))
     rules = [IgnoreRules().enter("", Sources(pattern.encode())) for pattern in patterns]
-    wrong = [
-        (patterns[number], path)
-        for number in range(count)
-        for path in SLASH_PATHS
-        if ignored(rules[number], path) != (f"{number}/{path}" in expected)
-    ]
-    return len(expected), wrong
+    cases = product(range(count), SLASH_PATHS)
+    judged = ((at, path, ignored(rules[at], path), f"{at}/{path}" in expected) for at, path in cases)
+    return len(expected), [(patterns[at], path) for at, path, ours, theirs in judged if ours != theirs]
 
 
 @pytest.mark.parametrize(("seed", "patterns"), [(5, 600), pytest.param(6, 30_000, marks=pytest.mark.long)])
@@ -193,24 +190,11 @@ def test_git_agrees_on_random_trees(memory, monkeypatch, count):
 
 def test_regression_an_empty_part_after_two_stars_is_read_as_by_git(memory):
     """`aa**//f` matches only `aa/f`."""
-    starts, stars, ends = (
-        ("aa", "/aa", "aa/bb", "a?"),
-        ("**", "***", "*"),
-        ("", "f", "*.o", "**/f", "x/", "/f"),
-    )
-    patterns = [f"{a}{b}/{c}{d}" for a in starts for b in stars for c in ("", "/") for d in ends]
+    starts, ends = ("aa", "/aa", "aa/bb", "a?"), ("", "f", "*.o", "**/f", "x/", "/f")
+    patterns = ["".join(each) for each in product(starts, ("**/", "***/", "*/"), ("", "/"), ends)]
     names = [
-        "aa/f",
-        "aab/f",
-        "aa/x/f",
-        "aa/x/x/f",
-        "aa/f.o",
-        "aa/bb/f",
-        "aa/bb/x/f",
-        "f",
-        "x/aa/f",
-        "aa/bbc/f",
-    ]
+        "aa/f", "aab/f", "aa/x/f", "aa/x/x/f", "aa/f.o", "aa/bb/f", "aa/bb/x/f", "f", "x/aa/f", "aa/bbc/f",
+    ]  # fmt: skip
     git(memory, "init", "-q")
     for number, pattern in enumerate(patterns):
         put(memory / str(number), {**dict.fromkeys(names, ""), ".gitignore": f"{pattern}\n"})

@@ -161,26 +161,20 @@ def forged(root, common):
     put(root, {".git": "gitdir: wt\n", "guess": "", "other": ""})
 
 
-@pytest.mark.parametrize(
-    "common", ["../../private", "{private}", "../link", "../../root/link", "wt/../../../private"]
-)
-def test_a_git_directory_in_the_tree_does_not_lead_outside(tmp_path, common):
+@pytest.mark.parametrize(("common", "own"), [
+    ("../../private", "wt"), ("{private}", "wt"), ("../link", "wt"), ("../../root/link", "wt"),
+    ("wt/../../../private", "wt"),
+    ("../../private", "../other/wt"),  # another name of the tree, by which it lies outside
+])  # fmt: skip
+def test_a_git_directory_in_the_tree_does_not_lead_outside(tmp_path, common, own):
     as_a_repository(tmp_path / "private")
     root = tmp_path / "root"
     forged(root, common.format(private=tmp_path / "private"))
     (root / "link").symlink_to("../private")
-    if common == "../../private":
-        assert "guess" not in shown_by_git(root)  # the naive way tells
-    assert "guess" in listed(root)[0]
-
-
-def test_a_git_file_does_not_reach_the_tree_by_another_of_its_names(tmp_path):
-    """By that name it would lie outside, and its claim to be this tree's would be true."""
-    as_a_repository(tmp_path / "private")
-    root = tmp_path / "root"
-    forged(root, "../../private")
     (tmp_path / "other").symlink_to("root")
-    (root / ".git").write_text("gitdir: ../other/wt\n")
+    if (common, own) == ("../../private", "wt"):
+        assert "guess" not in shown_by_git(root)  # the naive way tells
+    (root / ".git").write_text(f"gitdir: {own}\n")
     assert "guess" in listed(root)[0]
 
 
@@ -235,18 +229,22 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("case", CONFIGS)
-def test_regression_the_users_global_excludes_hold_and_are_never_quoted(
-    repository, tmp_path_factory, monkeypatch, case
-):
-    home = tmp_path_factory.mktemp("home")
-    for name in ("mine", 'mi"ne'):
-        (home / name).write_text("*.guess\n/top\n")
-    (home / ".gitconfig").write_text(CONFIGS[case].format(home=home))
-    (home / "included").write_text("[core]\n\texcludesFile = ~/mine\n")
+@pytest.fixture
+def home(tmp_path_factory, monkeypatch):
+    """The user's home, whose configuration git reads."""
+    made = tmp_path_factory.mktemp("home")
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
     monkeypatch.delenv("XDG_CONFIG_HOME")
-    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("HOME", str(made))
+    return made
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_regression_the_users_global_excludes_hold_and_are_never_quoted(repository, home, case):
+    put(home, dict.fromkeys(("mine", 'mi"ne'), "*.guess\n/top\n"))
+    put(
+        home, {".gitconfig": CONFIGS[case].format(home=home), "included": "[core]\n\texcludesFile = ~/mine\n"}
+    )
     make(repository, "a.guess", "b", "top", "sub/top", "sub/c.guess")
     files, result = listed(repository)
     assert sorted(files) == git_files(repository, config=None, home=home) == ["b", "sub/top"]
@@ -294,14 +292,10 @@ def test_configuration_in_the_root_names_no_file_as_rules(tmp_path, monkeypatch,
     assert "guess" in listed(root)[0]
 
 
-def test_configuration_outside_is_followed_through_links(repository, tmp_path_factory, monkeypatch):
-    home = tmp_path_factory.mktemp("home")
+def test_configuration_outside_is_followed_through_links(repository, home):
     files = {"dotfiles/git/config": "[core]\n\texcludesFile = ~/excludes\n", "dotfiles/excludes": "guess\n"}
     links = {".gitconfig": "-> way/git/../git/config", "way": "-> dotfiles"}
     plant(home, {**files, **links, "excludes": f"-> {home}/way/excludes"})
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
-    monkeypatch.delenv("XDG_CONFIG_HOME")
     make(repository, "guess", "other")
     assert listed(repository)[0] == ["other"]
 
@@ -330,17 +324,15 @@ def test_global_excludes_begin_anew_in_each_repository(repository, monkeypatch, 
 
 
 SPOIL = {
-    "fifo": os.mkfifo,
-    "link out": lambda path: path.symlink_to("/etc/hosts"),
+    "fifo": os.mkfifo, "link out": lambda path: path.symlink_to("/etc/hosts"), "directory": os.mkdir,
     "giant": lambda path: os.truncate(path.touch() or path, 100 * 2**20),
-    "directory": os.mkdir,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("spoil", SPOIL)
-@pytest.mark.parametrize(
-    "place", [".git/info/exclude", "../.gitignore", "../.git/info/exclude", "../../excludes"]
-)
+@pytest.mark.parametrize("place", [
+    ".git/info/exclude", "../.gitignore", "../.git/info/exclude", "../../excludes",
+])  # fmt: skip
 def test_a_rule_file_that_is_none_is_counted_wherever_it_stands(tmp_path, monkeypatch, spoil, place):
     top = tmp_path / "a" / "b"
     make(top, "x")

@@ -85,27 +85,23 @@ def test_files_come_in_the_order_of_their_paths(root, tmp_path):
 
 def test_a_visit_tells_where_it_is(root, tmp_path):
     make(tmp_path, "a/b/c.txt", "a/d.txt", "x.txt")
-    walk = walk_of(root, "a", directories=True)
-    seen = [
-        (v.directory.path, v.below, v.depth, v.child and v.child.name, [f.name for f in v.files])
-        for v in walk
-    ]
+    seen = []
+    for visit in walk_of(root, "a", directories=True):
+        names = [file.name for file in visit.files]
+        seen.append((visit.directory.path, visit.below, visit.depth, visit.child and visit.child.name, names))
     assert seen == [("a", "", 1, "b", []), ("a/b", "b/", 2, None, ["c.txt"]), ("a", "", 1, None, ["d.txt"])]
 
 
 def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
-    make(tmp_path, "a/b", "c")
-    (tmp_path / "a" / "b").write_bytes(b"inside")
-    read = []
+    put(tmp_path, {"a/b": "inside", "c": ""})
     contents = ReadBuffer(10)
 
     def copy_of(fd):
         contents.fill(fd)
         return contents.copy()
 
-    for visit in walk_of(root):
-        for entry, content in visit.directory.read_files(visit.files, copy_of):
-            read.append((entry.name, content))
+    found = (visit.directory.read_files(visit.files, copy_of) for visit in walk_of(root))
+    read = [(entry.name, content) for files in found for entry, content in files]
     assert read == [("b", b"inside"), ("c", b"")]
 
 
@@ -214,9 +210,9 @@ def test_a_walk_left_early_closes_its_directories(root, tmp_path):
     assert [each.handle for each in directories] == [-1, -1, -1]
 
 
-@pytest.mark.parametrize(
-    ("path", "code"), [("no", "not_found"), ("f", "not_a_directory"), ("..", "outside_workspace")]
-)
+@pytest.mark.parametrize(("path", "code"), [
+    ("no", "not_found"), ("f", "not_a_directory"), ("..", "outside_workspace"),
+])  # fmt: skip
 def test_a_start_that_is_not_a_directory_is_a_typed_error(root, tmp_path, path, code):
     make(tmp_path, "f")
     refused(lambda: list(walk_of(root, path)), code)
