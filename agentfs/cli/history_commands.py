@@ -45,7 +45,7 @@ def show_log(options: CommandOptions) -> int:
 
 def _steps(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
-    first, standing = log.dropped, {by for by, _ in log.standing.parts}
+    first, standing = log.dropped, {part.order[0] for part in log.standing.parts}
     for number, step in reversed([(first, Step(())), *enumerate(log.after(first), first + 1)]):
         row = {
             "step": number,

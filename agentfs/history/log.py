@@ -8,6 +8,7 @@ bounded: the oldest are dropped.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple, cast
 
 from agentfs.base import call_context
@@ -61,66 +62,71 @@ class Part(NamedTuple):
     order: tuple[int, int]  # the step that did so, and the place of its toggle: the greatest was the last
     is_made: bool
     number: int
-    groups: Groups  # of the step
+    step: Step
     paths: Sequence[str]
+
+    @property
+    def toggle(self) -> Toggle:
+        """The toggle of a step that takes this part back, or makes it again."""
+        return Toggle(self.number, self.is_made, tuple(self.paths))
+
+    def unit(self, within: Groups) -> object:
+        """Return the unit of undo that it belongs to: its step, or a transaction in that of `within`."""
+        return self.step.groups[len(within) :][:1] or self.number
 
 
 class Standing:
-    """The parts of all steps at a position, the latest last."""
+    """The parts of all steps at a position."""
 
     def __init__(self) -> None:
-        self.parts: dict[tuple[int, int], Part] = {}  # by their order
-        self._of: dict[int, list[Part]] = {}  # by the number of their step
+        self._parts: dict[int, list[Part]] = {}  # by the number of their step
 
     def add(self, number: int, step: Step) -> None:
         """Go to the position after a step."""
         if step.toggles is None:
-            self._put(Part((number, 0), True, number, step.groups, [each.path for each in step.changes]), [])
-        for place, (of, takes_back, paths) in enumerate(step.toggles or ()):
-            if known := self._of.get(of):  # else the step was dropped
-                gone, groups = {*paths}, known[0].groups
-                rest = ([path for path in each.paths if path not in gone] for each in known)
-                left = [each._replace(paths=paths) for each, paths in zip(known, rest, strict=True)]
-                self._put(Part((number, place), not takes_back, of, groups, paths), left)
-
-    def _put(self, part: Part, others: Sequence[Part]) -> None:
-        """Add a part; `others` are those of the same step, which may have no paths any more."""
-        for each in others:
-            self.parts[each.order] = each
-            if not each.paths:
-                del self.parts[each.order]
-        self.parts[part.order] = part
-        self._of[part.number] = [*filter(lambda each: each.paths, others), part]
+            self._parts[number] = [
+                Part((number, 0), True, number, step, [each.path for each in step.changes])
+            ]
+            return
+        for place, (of, takes_back, paths) in enumerate(step.toggles):
+            if known := self._parts.get(of):  # else the step was dropped
+                toggled = known[0]._replace(order=(number, place), is_made=not takes_back, paths=paths)
+                self._parts[of] = [*_without(known, {*paths}), toggled]
 
     def drop(self, last: int) -> None:
         """Forget the steps up to a number."""
-        self.parts = {order: part for order, part in self.parts.items() if part.number > last}
-        self._of = {number: parts for number, parts in self._of.items() if number > last}
+        self._parts = {number: parts for number, parts in self._parts.items() if number > last}
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts, the latest first."""
+        return sorted(chain(*self._parts.values()), reverse=True)
 
     def paths(self, *, made: bool) -> set[tuple[int, str]]:
         """Return the numbers of steps, each with a path that is made, or taken back."""
-        parts = [each for each in self.parts.values() if each.is_made is made]
-        return {(each.number, path) for each in parts for path in each.paths}
+        return {(part.number, path) for part in self.parts if part.is_made is made for path in part.paths}
+
+
+def _without(parts: Iterable[Part], paths: Collection[str]) -> list[Part]:
+    """Return parts without some paths; one that has no others is left out."""
+    left = ((part, [path for path in part.paths if path not in paths]) for part in parts)
+    return [part._replace(paths=rest) for part, rest in left if rest]
 
 
 class UndoPlan(NamedTuple):
-    """Changes that undo, redo or rollback makes one after another, and the paths that they toggle.
+    """Changes that undo, redo or rollback makes one after another, and the parts that they toggle.
 
     `left` has the nodes that later steps left: one that is as wanted was not made so by others.
     """
 
-    changes: tuple[tuple[Change, ...], ...]
-    toggles: tuple[Toggle, ...]
+    changes: Sequence[Sequence[Change]]
+    parts: Sequence[Part]
     left: Mapping[str, Node | None] = {}
 
     def without(self, paths: Collection[str]) -> "UndoPlan":
         """Return this plan for all other paths."""
-        changes = (tuple(each for each in step if each.path not in paths) for step in self.changes)
-        toggles = (
-            each._replace(paths=tuple(path for path in each.paths if path not in paths))
-            for each in self.toggles
-        )
-        return UndoPlan(tuple(changes), tuple(toggles), self.left)
+        changes = [[each for each in step if each.path not in paths] for step in self.changes]
+        return UndoPlan(changes, _without(self.parts, paths), self.left)
 
 
 @dataclass
@@ -254,8 +260,8 @@ class Log:
     @property
     def standing(self) -> Standing:
         """The parts of all steps at the last position; the journal must be locked."""
-        for number in range(max(self._stood, self.dropped) + 1, self.position + 1):
-            self._standing.add(number, self.step(number))
+        for number, step in enumerate(self.after(self._stood), max(self._stood, self.dropped) + 1):
+            self._standing.add(number, step)
         self._stood = self.position
         return self._standing
 
@@ -263,7 +269,7 @@ class Log:
         """Return the step with a number."""
         return self._steps[number - self.dropped - 1]
 
-    def after(self, position: int) -> Sequence[Step]:
+    def after(self, position: int) -> list[Step]:
         """Return the kept steps after a position."""
         return self._steps[max(position - self.dropped, 0) :]
 
@@ -281,44 +287,48 @@ class Log:
         self._kept.append(step)
         self._change_count += len(step.changes)
 
-    def units(self, within: Groups = (), *, made: bool | None = None) -> dict[bool, dict[object, list[Part]]]:
-        """Return the parts that undo can take back (True) and redo can make again, by unit, the latest first.
+    def units(self, within: Groups = ()) -> tuple[list[list[Part]], list[list[Part]]]:
+        """Return the parts that undo can take back, and those that redo can make again, the latest first.
 
-        A unit is a step or a transaction; to redo, what one step took back of it. `within` has the `groups`
-        of a transaction whose steps are the only ones. `made` leaves out the others.
+        They are grouped by unit; to redo, that is what one step took back of a unit. `within` has the
+        `groups` of a transaction whose steps are the only ones.
         """
+        made, undone = dict[object, list[Part]](), dict[object, list[Part]]()
         depth = len(within)
-        units: dict[bool, dict[object, list[Part]]] = {True: {}, False: {}}
-        for part in reversed(self.standing.parts.values()):
-            (by, _), is_made, number, groups, _ = part
-            if made is (not is_made) or groups[:depth] != within:
+        for part in self.standing.parts:
+            groups, by = part.step.groups, part.order[0]
+            if groups[:depth] != within:
                 continue
-            unit: object = groups[depth : depth + 1] or number
-            if not is_made:
-                # An undo within a transaction is a part of the transaction, and not offered alone.
-                if groups[depth:] and self.step(by).groups[: depth + 1] == groups[: depth + 1]:
-                    continue
-                unit = unit, by
-            units[is_made].setdefault(unit, []).append(part)
-        return units
-
-    def unit_of(self, number: int, within: Groups) -> object:
-        """Return what a step is a unit of: itself or a transaction."""
-        return self.step(number).groups[len(within) :][:1] or number
+            if part.is_made:
+                made.setdefault(part.unit(within), []).append(part)
+            # An undo within a transaction is a part of the transaction, and not offered alone.
+            elif not groups[depth:] or self.step(by).groups[: depth + 1] != groups[: depth + 1]:
+                undone.setdefault((part.unit(within), by), []).append(part)
+        return [*made.values()], [*undone.values()]
 
     def plan(self, parts: Iterable[Part], scope: Scope = None) -> UndoPlan:
         """Return how to take back what is made of some parts, and to make again what is not."""
-        steps: list[tuple[Change, ...]] = []
-        toggles: list[Toggle] = []
-        last = 0
-        for (by, _), is_made, number, _, paths in sorted(parts, reverse=True):
-            if changes := _changes_in(self.step(number), paths, scope):
-                toggles.append(Toggle(number, is_made, tuple(change.path for change in changes)))
-                steps.append(reverse(changes) if is_made else _with_modes(changes, self.step(by)))
-                last = max(last, by)
-        later = (change for step in self.after(last) for change in step.changes)
-        left = {each.path: each.after for each in later if not each.of_directory} if steps else {}
-        return UndoPlan(tuple(steps), tuple(toggles), left)
+        steps: list[Sequence[Change]] = []
+        planned: list[Part] = []
+        for part in sorted(parts, reverse=True):
+            if changes := _changes_in(part.step, part.paths, scope):
+                planned.append(part._replace(paths=[change.path for change in changes]))
+                steps.append(reverse(changes) if part.is_made else self._with_modes(changes, part.order[0]))
+        later = self.after(planned[0].order[0]) if planned else ()
+        left = {each.path: each.after for step in later for each in step.changes if not each.of_directory}
+        return UndoPlan(steps, planned, left)
+
+    def _with_modes(self, changes: Sequence[Change], back: int) -> Sequence[Change]:
+        """Return changes whose new directories have the modes that they had when a step took them back."""
+        seen = {each.path: each.before for each in self.step(back).changes}
+        return [
+            replace(each, after=seen[each.path])
+            if isinstance(each.after, DirectoryNode)
+            and each.after.mode is None
+            and isinstance(seen.get(each.path), DirectoryNode)
+            else each
+            for each in changes
+        ]
 
     def rollback(self, position: int, scope: Scope) -> UndoPlan:
         """Return how to go back to a position: reverse later steps, the latest first.
@@ -326,17 +336,20 @@ class Log:
         A file that has its node of then again, and was not moved, is left to whoever has changed it since.
         """
         then = Standing()
-        for number in range(self.dropped + 1, position + 1):
-            then.add(number, self.step(number))
-        made, other = then.paths(made=True), list[Part]()
-        for each in self.standing.parts.values():
-            paths = [path for path in each.paths if ((each.number, path) in made) != each.is_made]
-            other.append(each._replace(paths=paths))
+        for number, step in enumerate(self._steps[: position - self.dropped], self.dropped + 1):
+            then.add(number, step)
+        made = then.paths(made=True)
+        other = [
+            part._replace(
+                paths=[path for path in part.paths if ((part.number, path) in made) != part.is_made]
+            )
+            for part in self.standing.parts
+        ]
         later = self.after(position)
         same = {each.path for each in net_changes(later) if each.changes_nothing}
         same -= {path for step in later for each in step.changes for path in _entangled(each)}
         back = [_changes_in(step, {each.path for each in step.changes} - same, scope) for step in later]
-        return UndoPlan(tuple(map(reverse, reversed(back))), self.plan(other, scope).toggles)
+        return UndoPlan([*map(reverse, reversed(back))], self.plan(other, scope).parts)
 
     @property
     def is_too_long(self) -> bool:
@@ -345,7 +358,7 @@ class Log:
 
     def drop_oldest(self) -> None:
         """Drop the oldest eighth of the steps, and the checkpoints before them; a transaction stays whole."""
-        steps, count = self._steps, max(len(self._steps) // 8, 1)
+        steps, count = self._steps, max(len(self._kept) // 8, 1)
         while count < len(steps) - 1 and steps[count - 1].groups[:1] == steps[count].groups[:1] != ():
             count += 1
         self._kept = steps[count:]
@@ -354,15 +367,6 @@ class Log:
         self.dropped += count
         self._standing.drop(self.dropped)
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
-
-
-def _with_modes(changes: Sequence[Change], back: Step) -> tuple[Change, ...]:
-    """Return changes whose new directories have the modes that they had when a step took them back."""
-    seen = {each.path: each.before for each in back.changes if isinstance(each.before, DirectoryNode)}
-    new = {each.path for each in changes if isinstance(each.after, DirectoryNode) and not each.after.mode}
-    return tuple(
-        replace(each, after=seen[each.path]) if each.path in new & seen.keys() else each for each in changes
-    )
 
 
 def _entangled(change: Change) -> tuple[str, ...]:

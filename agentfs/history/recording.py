@@ -248,9 +248,9 @@ def _total(parts: Sequence[Step]) -> list[Change]:
     for change in (each for part in parts for each in part.changes):
         known = total.get(change.path)
         if known is not None and not is_same_node(known.after, change.before):
-            merged = merge_nodes(change.path, known.after, known.before, change.before)
-            if merged.clash is None:
-                total[change.path] = Change(change.path, merged.node, change.before, known.moved_from)
+            node, clash = merge_nodes(change.path, known.after, known.before, change.before)
+            if clash is None:
+                total[change.path] = Change(change.path, node, change.before, known.moved_from)
         add_changes(total, [change])
     return [each for each in total.values() if not each.changes_nothing]
 

@@ -43,11 +43,7 @@ class Outcome(NamedTuple):
     remaining: tuple[str, ...] = ()  # directories that are not removed because they have other entries
 
 
-class Merged(NamedTuple):
-    """The result of a three-way merge; `clash` is set if the merge failed."""
-
-    node: Node | None
-    clash: Clash | None = None
+Merged = tuple[Node | None, Clash | None]  # the result of a three-way merge, or why it failed
 
 
 class Disk(NamedTuple):
@@ -118,23 +114,26 @@ class _Tree:
 
     def changes(self) -> tuple[Change, ...]:
         """Return the changes from the present state; an unread node is moved from one path to another."""
-        moved = file_moves(self._net())
-        back = {path for path, origin in self._moved.items() if path == origin and self._nodes[path]}
-        for path in self._nodes.keys() - {*moved, *moved.values(), *back}:
-            self._node(path)
-            if isinstance(self._present[path], MovedNode):
-                self._present[path] = self._disk.node(path)
+        if any(isinstance(node, MovedNode) for node in self._present.values()):
+            moved = file_moves(self._net())
+            back = {path for path, origin in self._moved.items() if path == origin and self._nodes[path]}
+            for path in self._nodes.keys() - {*moved, *moved.values(), *back}:
+                self._node(path)
+                if isinstance(self._present[path], MovedNode):
+                    self._present[path] = self._disk.node(path)
         return self._net()
 
     def _net(self) -> tuple[Change, ...]:
-        nodes, moved = self._nodes.items(), self._moved
-        changes = (Change(path, self._present[path], node, moved.get(path, "")) for path, node in nodes)
-        return tuple(each for each in changes if not each.changes_nothing)
+        present, moved = self._present, self._moved
+        changes = [
+            Change(path, present[path], node, moved.get(path, "")) for path, node in self._nodes.items()
+        ]
+        return tuple([each for each in changes if not each.changes_nothing])
 
     def make(self, changes: Sequence[Change]) -> None:
         """Make the changes of a step in these nodes."""
         by_path = {each.path: each for each in changes}
-        sources = file_moves(by_path.values())
+        sources = file_moves(changes)
         away = set(sources.values())
         for path, change in by_path.items():
             call_context.check()
@@ -143,21 +142,22 @@ class _Tree:
                 self._moved[path] = self._moved.get(change.moved_from) or change.moved_from
             if path in away:
                 continue
-            if change.after is not None and self._node(path, unread=unread and is_target) is None:
+            present = self._node(path, unread=unread and is_target)
+            if change.after is not None and present is None:
                 self._make_directories(path, by_path)
             if is_target:
                 self._move(by_path[sources[path]], change, unread=unread)
             elif unread and change.before is None:  # nothing can be moved here
                 self.clashes[path] = Clash(path, None, self._node(path))
             else:
-                self._put(change, self._merged(change, self._node(path)))
+                self._put(change, self._merged(change, present))
 
     def _merged(self, change: Change, present: Node | None) -> Merged:
         """Return the merge of a change; it clashes if a later step of ours has done the same."""
         path, before, after = change.path, change.before, change.after
-        is_made = is_same_node(present, after) and not is_same_node(present, before)
-        if is_made and path in self._left and is_same_node(self._left[path], present):
-            return Merged(None, Clash(path, before, present))
+        is_made = path in self._left and is_same_node(self._left[path], present)
+        if is_made and is_same_node(present, after) and not is_same_node(present, before):
+            return None, Clash(path, before, present)
         return merge_nodes(path, before, after, present)
 
     def _make_directories(self, path: str, own: Container[str]) -> None:
@@ -173,7 +173,7 @@ class _Tree:
         there, here = (self._node(each.path, unread=unread) for each in (source, target))
         was_there = None if unread else source.before
         if is_same_node(here, target.after) and there in (None, was_there):  # it is moved already
-            self._put(source, Merged(None))
+            self._put(source, (None, None))
             self._put(target, self._merged(target, here))
             self._moved.pop(target.path, None)
         elif there is None:
@@ -182,19 +182,23 @@ class _Tree:
             self.clashes[target.path] = Clash(target.path, None, here)
         else:
             merged = merge_nodes(source.path, source.before, target.after, there)
-            if merged.clash is None:
-                self._put(source, Merged(None))
+            if merged[1] is None:
+                self._put(source, (None, None))
             self._put(target, merged)
 
     def _put(self, change: Change, merged: Merged) -> None:
-        path = change.path
-        if merged.clash is not None:
-            self.clashes[path] = merged.clash
+        """Set the node at the path of a change, and take note if it also keeps other changes."""
+        path, (after, clash) = change.path, merged
+        if clash is not None:
+            self.clashes[path] = clash
             return
-        before, after = self._nodes[path], merged.node
-        self._nodes[path] = after if after is None or after is change.after else self._disk.keep(after)
+        before, self._nodes[path] = self._nodes[path], after
+        if after is None:
+            return
+        if after is not change.after:
+            self._nodes[path] = self._disk.keep(after)
         is_as_wanted = is_same_node(before, change.before) or before == change.after
-        if after is not None and not (is_as_wanted and is_same_node(after, change.after)):
+        if not (is_as_wanted and is_same_node(after, change.after)):
             self.merged[path] = None
 
     def _node(self, path: str, *, unread: bool = False) -> Node | None:
@@ -216,34 +220,34 @@ def merge_nodes(
     """
     is_directory = isinstance(theirs, DirectoryNode)
     if isinstance(ours, MovedNode) and theirs is not None:
-        return Merged(theirs)
+        return theirs, None
     if is_same_node(theirs, base):
-        return Merged(ours)
+        return ours, None
     if is_same_node(ours, base):
-        return Merged(theirs)
+        return theirs, None
     if is_same_node(theirs, ours) and (not once or isinstance(ours or base, DirectoryNode)):
-        return Merged(theirs)
+        return theirs, None
     if is_directory and isinstance(base, DirectoryNode) and ours is None:
-        return Merged(None)  # only the mode was changed
+        return None, None  # only the mode was changed
     if is_directory and isinstance(ours, DirectoryNode) and base is None:
-        return Merged(theirs)
+        return theirs, None
     if isinstance(base, FileNode) and isinstance(ours, FileNode) and isinstance(theirs, FileNode):
         return _merge_files(path, base, ours, theirs, once=once)
-    return Merged(None, Clash(path, base, theirs))
+    return None, Clash(path, base, theirs)
 
 
 def _merge_files(path: str, base: FileNode, ours: FileNode, theirs: FileNode, *, once: bool) -> Merged:
     mode = theirs.mode if ours.mode in (base.mode, theirs.mode) else ours.mode
     if theirs.mode not in (mode, base.mode) or (once and ours == theirs):
-        return Merged(None, Clash(path, base, theirs))
+        return None, Clash(path, base, theirs)
     if ours.digest in (base.digest, theirs.digest):
-        return Merged(replace(theirs, mode=mode))
+        return replace(theirs, mode=mode), None
     if theirs.digest == base.digest:
-        return Merged(replace(ours, mode=mode, metadata=theirs.metadata))
+        return replace(ours, mode=mode, metadata=theirs.metadata), None
     blobs = [Blob("100644", node.load()) for node in (base, ours, theirs)]
     if any(blob.is_binary for blob in blobs):
-        return Merged(None, Clash(path, base, theirs))
+        return None, Clash(path, base, theirs)
     text, conflicts = merge_texts(*(blob.text for blob in blobs), once=once)
     if text is None:
-        return Merged(None, Clash(path, base, theirs, conflicts))
-    return Merged(FileNode.of(mode, text.encode("latin-1"), theirs.metadata))
+        return None, Clash(path, base, theirs, conflicts)
+    return FileNode.of(mode, text.encode("latin-1"), theirs.metadata), None

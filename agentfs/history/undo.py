@@ -34,11 +34,13 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     missing = " No step that can be undone has changed these paths." if scope else ""
 
     def plan() -> UndoPlan:
-        units = [
-            unit
-            for unit in log.units(journal.groups, made=True)[True].values()
-            if scope is None or any(is_in_scope(path, scope) for each in unit for path in each.paths)
-        ]
+        units, _ = log.units(journal.groups)
+        if scope is not None:
+            units = [
+                unit
+                for unit in units
+                if any(is_in_scope(path, scope) for part in unit for path in part.paths)
+            ]
         return log.plan(_first(units, steps, "undo", missing + journal.out_of_reach), scope)
 
     return _result(journal, context, plan, "Undid", call("undo"))
@@ -46,10 +48,10 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
 
 def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     """Redo the steps that were undone last, all of them or none; raises as `undo`."""
-    log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(_first([*log.units(journal.groups, made=False)[False].values()], steps, "redo"))
+        _, units = journal.log.units(journal.groups)
+        return journal.log.plan(_first(units, steps, "redo"))
 
     return _result(journal, context, plan, "Redid", None)
 
@@ -67,10 +69,10 @@ def rollback(journal: Journal, context: Context, checkpoint: str, paths: Request
 
 def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]:
     """Take back the steps of a transaction; return the paths that others have changed."""
-    log = journal.log
 
     def plan() -> UndoPlan:
-        return log.plan(chain(*log.units(journal.groups, made=True)[True].values()))
+        units, _ = journal.log.units(journal.groups)
+        return journal.log.plan(chain(*units))
 
     return retried(partial(_carry_out, journal, context, plan, partly=True))[1].clashes
 
@@ -99,17 +101,20 @@ def _carry_out(
     root, log = context.root, journal.log
     with journal.exclusive():
         position, plan = log.position, make_plan()
-    if not all(root.is_usable(each.path) for changes in plan.changes for each in changes):
+    changes = [each for step in plan.changes for each in step]
+    if not all(root.is_usable(each.path) for each in changes):
         raise RefusedError(
             "These steps changed paths outside the directories of this view; nothing was done.",
             hint="Undo or redo fewer steps, or edit the files.",
         )
-    nodes = (node for changes in plan.changes for each in changes for node in (each.before, each.after))
-    sizes = (node.size for node in nodes if isinstance(node, FileNode))
+    sizes = [
+        node.size for each in changes for node in (each.before, each.after) if isinstance(node, FileNode)
+    ]
     max_bytes = max(context.limits.file_bytes, *sizes, 0)  # commands write larger files than other tools
-    # A command may delete a directory with protected files in it, and so may its undo.
-    free = root.view(exempt={path for of, _, paths in plan.toggles if log.step(of).label for path in paths})
-    disk = Disk(free, max_bytes, journal.contents.keep_node)
+    if exempt := {path for part in plan.parts if part.step.label for path in part.paths}:
+        # A command may delete a directory with protected files in it, and so may its undo.
+        root = root.view(exempt=exempt)
+    disk = Disk(root, max_bytes, journal.contents.keep_node)
     outcome = merge_plan(plan, disk)
     if clashes := outcome.clashes:
         if log.position != position:  # another thread has just recorded a step
@@ -118,11 +123,12 @@ def _carry_out(
             return plan, outcome, Applied()
         plan = plan.without({each.path for each in clashes})
         outcome = merge_plan(plan, disk)._replace(clashes=clashes)
-    applied = free.apply(
+    toggles = tuple([part.toggle for part in plan.parts])
+    applied = root.apply(
         collapsed(outcome.changes),
         max_bytes=max_bytes,
         conflict=begin_again,
-        log_step=partial(journal.logging_step, toggles=plan.toggles, at=position),
+        log_step=partial(journal.logging_step, toggles=toggles, at=position),
         undoing=True,
     )
     record_restored(context.tracker, outcome.changes)
@@ -133,32 +139,31 @@ def _result(
     journal: Journal, context: Context, make_plan: Callable[[], UndoPlan], head: str, again: NextCall | None
 ) -> UndoResult:
     """Carry out a plan. The result begins with `head`, and a conflict suggests `again` for other paths."""
-    log, root, groups = journal.log, context.root, journal.groups
+    root, groups = context.root, journal.groups
     plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan))
-    with journal.exclusive():
-        count = len({log.unit_of(number, groups) for number, _, _ in plan.toggles})
-        lost = {path for number, _, _ in plan.toggles for path in log.step(number).lost}
-        left = map(len, log.units(groups).values())
     if outcome.clashes:
         clashing = {each.path for each in outcome.clashes}
         others = {each.path for each in outcome.changes if not each.of_directory} - clashing
         rest: NextCall | None = None
         if again is not None and 0 < len(others) <= MOST_OFFERED:
-            own = [number for number, _, paths in plan.toggles if not others.isdisjoint(paths)]
-            fewer = len({log.unit_of(number, groups) for number in own})
+            fewer = len({part.unit(groups) for part in plan.parts if not others.isdisjoint(part.paths)})
             steps = {"steps": fewer} if again["name"] == "undo" and fewer > 1 else {}
             shown = [*map(root.display_path, sorted(others))]
             rest = call(again["name"], **again["arguments"], **steps, paths=shown)
         raise clash_error(outcome.clashes, root, done="undone" if again else "redone", rest=rest)
+    with journal.exclusive():
+        left = map(len, journal.log.units(groups))
     remaining = (*outcome.remaining, *applied.remaining)
     changes = [each for each in outcome.changes if each.path not in remaining]
     files = file_changes(changes, count_lines=False, display=root.display_path)
+    lost = {path for part in plan.parts for path in part.step.lost}
     reasons = {
         "not removed, because it is not empty": sorted(remaining),
         "merged with changes by another program": sorted(outcome.merged),
         "left as it is, because its content was not kept": sorted(lost),
     }
     notes = path_notes(root.display_path, reasons)
+    count = len({part.unit(groups) for part in plan.parts})
     head = f"{head} {plural(count, 'step')}." if count else f"{head} nothing to do."
     result = UndoResult(count, files, *left, notes=(*notes, *applied.notes))
     return with_text(result, head, below=file_lines(files))

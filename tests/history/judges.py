@@ -61,13 +61,13 @@ def can_mount() -> bool:
 def standing(ws):
     """The steps that can be undone, in order; the first of a transaction stands for all of them."""
     log = ws._journal.log
-    return [log.step(unit[-1].number) for unit in reversed(log.units()[True].values())]
+    return [log.step(unit[-1].number) for unit in reversed(log.units()[0])]
 
 
 def undone(ws):
     """The steps that took back others, and can be redone."""
     log = ws._journal.log
-    return [log.step(unit[-1].number) for unit in reversed(log.units()[False].values())]
+    return [log.step(unit[-1].number) for unit in reversed(log.units()[1])]
 
 
 def random_call(ws, draw, files, directories=()):
