@@ -15,7 +15,7 @@ from agentfs.base.advice import plural
 from agentfs.base.lazy import hashlib
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, Root, quote
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import EntryNode, begin_again, reverse
 from agentfs.fs.oserrors import read_only
@@ -56,6 +56,7 @@ class TracedHunk(NamedTuple):
 
     place: ReplacedLines
     origins: tuple[Trace, ...]
+    note: str = ""  # more about the change, if it is not of lines alone
 
     @property
     def touches_other(self) -> bool:
@@ -80,13 +81,12 @@ def text_of(node: Node | None) -> str:
 
 
 class TracedFile(NamedTuple):
-    """One version of a file, with the origin of each line; None for a line of the first version."""
+    """One version of a file, with the origin of each line and of each removal; None for the first version."""
 
     node: Node | None
     text: str
     first: str  # the text of the first version
-    lines: tuple[Trace | None, ...]
-    removals: tuple[Trace | None, ...]  # of lines before each line, and at the end
+    slots: tuple[Trace | None, ...]  # of what was removed before the first line, of this line, and so on
     last: Trace = BY_OTHERS  # the origin of the last change
     restored: Trace | None = None  # that of an undo that came back to an earlier version
 
@@ -94,8 +94,7 @@ class TracedFile(NamedTuple):
     def of(cls, node: Node | None, last: Trace = BY_OTHERS) -> "TracedFile":
         """Return the first version of a file."""
         text = text_of(node)
-        lines = (None,) * line_count(text)
-        return cls(node, text, text, lines, (*lines, None), last)
+        return cls(node, text, text, (None,) * (2 * line_count(text) + 1), last)
 
     def advanced(
         self, node: Node | None, origin: Trace, births: Mapping[int, Author] | None = None
@@ -104,26 +103,23 @@ class TracedFile(NamedTuple):
         if node == self.node:
             return self
         text = text_of(node)
-        lines: list[Trace | None] = []
-        removals: list[Trace | None] = []
-        before, done = [*self.removals], 0
+        slots: list[Trace | None] = []
+        done = 0
         for start, end, new_start, new_end in () if text == self.text else git_line_changes(self.text, text):
-            gone, marks = self.lines[start:end], [*filter(None, before[start : end + 1])]
-            touches = any(each.touches_other for each in (*filter(None, gone), *marks))
-            touches = touches or origin.author == OTHER
-            added = [
-                Trace((births or {}).get(at, origin.author), f"{origin.name}:{at}", touches)
-                for at in range(new_start, new_end)
-            ]
-            lines += [*self.lines[done:start], *added]
-            removals += [*before[done:start], *[None] * len(added)]
+            replaced = self.slots[2 * start : 2 * end + 1]
+            lines, marks = replaced[1::2], [*filter(None, replaced[::2])]
+            touches = origin.author == OTHER or any(each.touches_other for each in filter(None, replaced))
+            slots += self.slots[done : 2 * start]
+            for at in range(new_start, new_end):
+                author = (births or {}).get(at, origin.author)
+                slots += None, Trace(author, f"{origin.name}:{at}", touches)
             # Whoever removed a line of the base is still named if another removes what is in its place.
-            if None in gone or (gone and not marks):
+            if None in lines or (lines and not marks):
                 marks = [Trace(origin.author, f"{origin.name}:{start}-")]
-            before[end], done = marks[-1]._replace(touches_other=touches) if marks else None, end
-        lines += self.lines[done:]
-        removals += before[done:]
-        return TracedFile(node, text, self.first, tuple(lines), tuple(removals), origin)
+            slots.append(marks[-1]._replace(touches_other=touches) if marks else None)
+            done = 2 * end + 1
+        slots += self.slots[done:]
+        return TracedFile(node, text, self.first, tuple(slots), origin)
 
     def hunks(self, base_text: str) -> Iterator[TracedHunk]:
         """Yield the changes from a base to the present text, with the lines of each author apart."""
@@ -131,9 +127,9 @@ class TracedFile(NamedTuple):
         unknown = (self.restored if base_text != self.first else None) or self.last
         for a, b, c, d in git_line_changes(base_text, self.text):
             if c == d:
-                yield TracedHunk(ReplacedLines(a, b, c, d), (self.removals[c] or unknown,))
+                yield TracedHunk(ReplacedLines(a, b, c, d), (self.slots[2 * c] or unknown,))
                 continue
-            origins = [self.lines[at] or unknown for at in range(c, d)]
+            origins = self.origins(c, d, unknown)
             runs = [[*run] for _, run in groupby(origins, key=lambda each: each.author)]
             # If others have lines among these, reversing any of them would also reverse lines of others.
             touches = any(each.touches_other for each in origins)
@@ -144,6 +140,10 @@ class TracedFile(NamedTuple):
                 marked = tuple([each._replace(touches_other=True) for each in run] if touches else run)
                 yield TracedHunk(ReplacedLines(old, old_end, start, end), marked)
                 start, old = end, old_end
+
+    def origins(self, start: int, end: int, unknown: Trace) -> list[Trace]:
+        """Return the origins of some lines; those of the first version have the origin `unknown`."""
+        return [each or unknown for each in self.slots[2 * start + 1 : 2 * end : 2]]
 
 
 def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
@@ -196,6 +196,7 @@ def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int
 _ID_BYTES = 5
 _MOST_LONGER = 10  # times the length of a line whose characters are all made visible
 _NO_LINES = ReplacedLines(0, 0, 0, 0)
+_Kind = Literal["created", "changed", "deleted", "renamed", "mode", "binary"]
 
 
 class FoundFile(NamedTuple):
@@ -204,7 +205,7 @@ class FoundFile(NamedTuple):
     change: Change
     old_path: str
     shown: FileReview
-    traced: tuple[TracedHunk, ...]  # of each hunk
+    traced: Sequence[TracedHunk]  # of each hunk
     by_lines: bool  # False if its only hunk is the whole change
     encoding: str | None
 
@@ -234,96 +235,68 @@ def changed_files(
     steps = with_contents(kept, Disk(root, max_bytes, Contents().keep_node).node)
     traced = replay(steps, dropped + 1)
     own = (step for step in steps if step.groups[: len(groups)] == groups)
-    net = {each.path: each for each in net_changes(own) if root.is_usable(each.path)}
+    net = {each.path: each for each in net_changes(own)}
+    bases = {path: each.before for path, each in net.items()} | accepted
     changes: list[Change] = []
+    directories: list[Change] = []
     unknown: list[str] = []
-    for path in dict.fromkeys((*net, *filter(root.is_usable, accepted))):
-        call_context.check()
-        known = net.get(path)
-        if known is not None and not has_file(known):
+    for path, base in bases.items():
+        if not root.is_usable(path):
             continue
-        base = accepted[path] if path in accepted or known is None else known.before
+        call_context.check()
         try:
             now = read_node(root, path, max_bytes)
         except AgentFSError:
             now = MovedNode("other")
-        if isinstance(base, MovedNode) or isinstance(now, MovedNode):  # others have deleted what was moved
+        moved_from = net[path].moved_from if path in net and base is None else ""
+        change = Change(path, base, now, moved_from)
+        if change.changes_nothing:
+            traced.pop(path, None)
+        elif not has_file(change):
+            directories += [change] if root.may_show(path) else []
+        elif isinstance(base, MovedNode) or isinstance(now, MovedNode):  # others have deleted what was moved
             unknown.append(path)
-            continue
-        traced[path] = (traced.get(path) or TracedFile.of(base)).advanced(now, BY_OTHERS)
-        moved_from = known.moved_from if known is not None and base is None else ""
-        changes.append(Change(path, base, now, moved_from))
-    may_show = cache(root.may_show)
+        else:
+            traced[path] = (traced.get(path) or TracedFile.of(base)).advanced(now, BY_OTHERS)
+            changes.append(change)
     files: list[FoundFile] = []
     closed: list[str] = []
-    for change, old_path in paired(each for each in changes if not each.changes_nothing):
+    may_show = cache(root.may_show)
+    for change, old_path in paired(changes):
         paths = [path for path in (change.path, old_path) if path]
-        if any(is_in_scope(path, scope) for path in paths):
-            call_context.check()
-            shows = all(map(may_show, paths))
-            file = _found(change, old_path, traced[change.path], root, journal.encodings.get(change.path))
-            if not shows:
-                closed += paths
-                file = file._replace(shown=replace(file.shown, hunks=()), traced=())
-            elif since and not (file := _later(file, position)).traced:
-                continue
-            files.append(file)
+        if not any(is_in_scope(path, scope) for path in paths):
+            continue
+        call_context.check()
+        encoding = journal.encodings.get(change.path)
+        old_name = root.display_path(old_path) if old_path else None
+        kind, by_lines, hunks = _compared(change, old_name, traced[change.path])
+        if not all(map(may_show, paths)):
+            closed += paths
+            hunks = []
+        elif since and not (hunks := [each for each in hunks if each.is_after(position)]):
+            continue
+        shown = FileReview(root.display_path(change.path), kind, (), old_name)
+        shown = replace(shown, hunks=tuple(_hunks(shown, change, hunks, encoding, by_lines=by_lines)))
+        files.append(FoundFile(change, old_path, shown, hunks, by_lines, encoding))
     reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
     notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
-    directories = (
-        Change(each.path, each.before, read_node(root, each.path, 0))
-        for each in net.values()
-        if each.of_directory and root.may_show(each.path)
-    )
-    found = [each for each in directories if each.of_directory and not each.changes_nothing]
-    return FoundChanges(tuple(files), tuple(found), tuple(notes))
+    return FoundChanges(tuple(files), tuple(directories), tuple(notes))
 
 
-def _later(file: FoundFile, position: int) -> FoundFile:
-    """Return a file with only the hunks that have lines of steps after a position."""
-    hunks = [each for each in file.hunks if each[1].is_after(position)]
-    shown = replace(file.shown, hunks=tuple(hunk for hunk, _ in hunks))
-    return file._replace(shown=shown, traced=tuple(traced for _, traced in hunks))
-
-
-def _found(change: Change, old_path: str, version: TracedFile, root: Root, encoding: str | None) -> FoundFile:
-    """Return one file with its hunks. A change that is not of lines alone is one hunk."""
+def _compared(
+    change: Change, old_name: str | None, version: TracedFile
+) -> tuple[_Kind, bool, list[TracedHunk]]:
+    """Return the kind of a change, True if it is decided by lines, and its hunks, else the only one."""
     base = text_of(change.before)
     are_texts = is_text(change.before, base) and is_text(change.after, version.text)
-    kind, note = _kind_and_note(change, old_path and root.display_path(old_path), are_texts=are_texts)
-    by_lines = kind == "changed" and all(isinstance(each, FileNode) for each in (change.before, change.after))
-    traced = [*version.hunks(base)] if are_texts else []
-    if not by_lines:
-        traced = [_whole(traced, version)]
-        note = note or ("" if any(traced[0].place) else kind)
-    elif note:
-        traced.insert(0, TracedHunk(_NO_LINES, (version.last,)))
-    path, old, new = root.display_path(change.path), _shown(base, encoding), _shown(version.text, encoding)
-    equal = Counter[str]()
-    hunks: list[Hunk] = []
-    for each in traced:
-        a, b, c, d = each.place
-        names = [trace.name for trace in each.origins]
-        nodes = () if by_lines or kind == "mode" else (change.before, change.after)
-        facts = repr((change.path, old_path, old[a:b], new[c:d], names, note, nodes))
-        data = f"{facts}{equal[facts]}".encode("utf-8", "surrogatepass")
-        equal[facts] += 1
-        origins = (Origin(*cast("tuple[Literal['tool'], str]", trace.author)) for trace in each.origins)
-        hunks.append(
-            Hunk(
-                id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest(),
-                path=path,
-                old_start=a + (b > a),
-                old_lines=tuple(old[a:b]),
-                new_start=c + (d > c),
-                new_lines=tuple(new[c:d]),
-                origins=tuple(origins),
-                note=note,
-            )
-        )
-        note = ""
-    shown = FileReview(path, kind, tuple(hunks), (old_path and root.display_path(old_path)) or None)
-    return FoundFile(change, old_path, shown, tuple(traced), by_lines, encoding)
+    kind, note = _kind_and_note(change, old_name, are_texts=are_texts)
+    hunks = [*version.hunks(base)] if are_texts else []
+    if kind != "changed" or not all(isinstance(each, FileNode) for each in (change.before, change.after)):
+        whole = _whole(hunks, version)
+        return kind, False, [whole._replace(note=note or ("" if any(whole.place) else kind))]
+    if note:
+        hunks.insert(0, TracedHunk(_NO_LINES, (version.last,), note))
+    return kind, True, hunks
 
 
 def _whole(parts: Sequence[TracedHunk], version: TracedFile) -> TracedHunk:
@@ -332,17 +305,40 @@ def _whole(parts: Sequence[TracedHunk], version: TracedFile) -> TracedHunk:
         return TracedHunk(_NO_LINES, (version.last,))
     (a, _, c, _), (_, b, _, d) = parts[0].place, parts[-1].place
     touches = any(each.touches_other for each in parts)
-    lines = [(each or version.last)._replace(touches_other=touches) for each in version.lines[c:d]]
+    lines = [each._replace(touches_other=touches) for each in version.origins(c, d, version.last)]
     return TracedHunk(ReplacedLines(a, b, c, d), tuple(lines) or parts[0].origins)
 
 
-def _kind_and_note(
-    change: Change, old_path: str, *, are_texts: bool
-) -> tuple[Literal["created", "changed", "deleted", "renamed", "mode", "binary"], str]:
+def _hunks(
+    file: FileReview, change: Change, traced: Sequence[TracedHunk], encoding: str | None, *, by_lines: bool
+) -> Iterator[Hunk]:
+    """Yield the hunks of a file as they are shown."""
+    old, new = (_shown(text_of(node), encoding) for node in (change.before, change.after))
+    nodes = () if by_lines or file.kind == "mode" else (change.before, change.after)
+    equal = Counter[str]()
+    for place, traces, note in traced:
+        a, b, c, d = place
+        names = [each.name for each in traces]
+        facts = repr((file.path, file.old_path, old[a:b], new[c:d], names, note, nodes))
+        data = f"{facts}{equal[facts]}".encode("utf-8", "surrogatepass")
+        equal[facts] += 1
+        yield Hunk(
+            id=hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest(),
+            path=file.path,
+            old_start=a + (b > a),
+            old_lines=tuple(old[a:b]),
+            new_start=c + (d > c),
+            new_lines=tuple(new[c:d]),
+            origins=tuple(Origin(*cast("tuple[Literal['tool'], str]", each.author)) for each in traces),
+            note=note,
+        )
+
+
+def _kind_and_note(change: Change, old_name: str | None, *, are_texts: bool) -> tuple[_Kind, str]:
     """Return what has changed, and more about it if it is not lines."""
     before, after = change.before, change.after
-    if old_path:
-        return "renamed", f"renamed from {quote(old_path)}"
+    if old_name:
+        return "renamed", f"renamed from {quote(old_name)}"
     note = f"link to {quote(after.target)}" if isinstance(after, LinkNode) else ""
     if before is None:
         return "created", note
