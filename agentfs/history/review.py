@@ -69,15 +69,12 @@ class TracedHunk(NamedTuple):
         return any(not number or int(number) > position for number in numbers)
 
 
-def is_text(node: Node | None, text: str) -> bool:
-    """Return True for a file that git treats as text, or for none; `text` is its `text_of`."""
-    return node is None or (isinstance(node, FileNode) and (text != "" or not node.size))
-
-
-def text_of(node: Node | None) -> str:
-    """Return the text of a file with one character for each byte, or "" if git does not treat it as text."""
-    blob = Blob("", node.load() if isinstance(node, FileNode) else b"")
-    return "" if blob.is_binary else blob.text
+def text_of(node: Node | None) -> str | None:
+    """Return the text of a file, one character for each byte; "" for no file, None for any other content."""
+    if node is not None and not isinstance(node, FileNode):
+        return None
+    blob = Blob("", node.load() if node else b"")
+    return None if blob.is_binary else blob.text
 
 
 class TracedFile(NamedTuple):
@@ -93,7 +90,7 @@ class TracedFile(NamedTuple):
     @classmethod
     def of(cls, node: Node | None, last: Trace = BY_OTHERS) -> "TracedFile":
         """Return the first version of a file."""
-        text = text_of(node)
+        text = text_of(node) or ""
         return cls(node, text, text, (None,) * (2 * line_count(text) + 1), last)
 
     def advanced(
@@ -102,7 +99,7 @@ class TracedFile(NamedTuple):
         """Return the next version; `births` has the authors of lines that are not by its author."""
         if node == self.node:
             return self
-        text = text_of(node)
+        text = text_of(node) or ""
         slots: list[Trace | None] = []
         done = 0
         for start, end, new_start, new_end in () if text == self.text else git_line_changes(self.text, text):
@@ -181,13 +178,12 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
 
 def has_file(change: Change) -> bool:
     """Return True if a change is not only of a directory."""
-    nodes = change.before, change.after
-    return not change.of_directory or any(isinstance(node, EntryNode) for node in nodes)
+    return any(isinstance(node, EntryNode) for node in (change.before, change.after))
 
 
 def with_lines(node: FileNode, ranges: Sequence[tuple[int, int, str]], mode: int) -> FileNode:
     """Return a text file with ranges of its lines replaced, which are in order, and with a mode."""
-    lines = split_lines(text_of(node))
+    lines = split_lines(text_of(node) or "")
     for start, end, new in reversed(ranges):
         lines[start:end] = [new]
     return FileNode.of(mode, "".join(lines).encode("latin-1"), node.metadata)
@@ -287,10 +283,10 @@ def _compared(
     change: Change, old_name: str | None, version: TracedFile
 ) -> tuple[_Kind, bool, list[TracedHunk]]:
     """Return the kind of a change, True if it is decided by lines, and its hunks, else the only one."""
-    base = text_of(change.before)
-    are_texts = is_text(change.before, base) and is_text(change.after, version.text)
+    base, now = text_of(change.before), text_of(change.after)
+    are_texts = base is not None and now is not None
     kind, note = _kind_and_note(change, old_name, are_texts=are_texts)
-    hunks = [*version.hunks(base)] if are_texts else []
+    hunks = [*version.hunks(base or "")] if are_texts else []
     if kind != "changed" or not all(isinstance(each, FileNode) for each in (change.before, change.after)):
         whole = _whole(hunks, version)
         return kind, False, [whole._replace(note=note or ("" if any(whole.place) else kind))]
@@ -313,7 +309,7 @@ def _hunks(
     file: FileReview, change: Change, traced: Sequence[TracedHunk], encoding: str | None, *, by_lines: bool
 ) -> Iterator[Hunk]:
     """Yield the hunks of a file as they are shown."""
-    old, new = (_shown(text_of(node), encoding) for node in (change.before, change.after))
+    old, new = (_shown(text_of(node) or "", encoding) for node in (change.before, change.after))
     nodes = () if by_lines or file.kind == "mode" else (change.before, change.after)
     equal = Counter[str]()
     for place, traces, note in traced:
@@ -395,9 +391,9 @@ Decision = str | bool  # True accepts a hunk, False rejects it, and a text repla
 class _Decided(NamedTuple):
     """The outcome of the decisions about one file: changes of the disk and of its bases, by path."""
 
-    changes: tuple[Change, ...] = ()
-    places: tuple[ReviewedPlace, ...] = ()
-    accepted: tuple[Change, ...] = ()
+    changes: Sequence[Change] = ()
+    places: Sequence[ReviewedPlace] = ()
+    bases: Mapping[str, Node | None] = {}
 
 
 def apply_review(
@@ -423,7 +419,7 @@ def apply_review(
         changes += reverse(
             [each for each in found.directories if any(is_in(change.path, each.path) for change in changes)]
         )
-        bases = {change.path: change.after for each in decided for change in each.accepted}
+        bases = {path: node for each in decided for path, node in each.bases.items()}
         record = partial(journal.logging_step, accepted=bases)
         if not changes:
             with record(()):
@@ -487,44 +483,39 @@ def _decide(file: FoundFile, decisions: Mapping[str, Decision]) -> _Decided:
         whole = (Change(file.old_path, change.before, None), moved)
     ((hunk, _), accepts), *_ = decided
     if accepts:
-        return _Decided(accepted=whole)
+        return _Decided(bases={each.path: each.after for each in whole})
     note = hunk.note or f"it was {file.shown.kind}"
-    return _Decided(reverse(whole), (ReviewedPlace(path, 0, 0, 0, "taken back", note),))
+    return _Decided(reverse(whole), [ReviewedPlace(path, 0, 0, 0, "taken back", note)])
 
 
 def _decide_lines(file: FoundFile, decided: Sequence[tuple[tuple[Hunk, TracedHunk], Decision]]) -> _Decided:
     """Return what to do with a text file whose hunks are decided one by one."""
     path, before = file.change.path, file.change.before
     after = cast("FileNode", file.change.after)
-    old, new = split_lines(text_of(before)), split_lines(text_of(after))
+    old, new = (split_lines(text_of(node) or "") for node in (before, after))
     base = before if isinstance(before, FileNode) else FileNode.of(after.mode, b"", after.metadata)
     mode, base_mode = after.mode, base.mode
     replaced: list[tuple[int, int, str]] = []  # lines of the present text
     rebased: list[tuple[int, int, str]] = []  # lines of the base
     places: list[ReviewedPlace] = []
-    place = partial(ReviewedPlace, file.shown.path)
     shift = 0
     for (hunk, traced), decision in decided:
         a, b, c, d = traced.place
-        if decision is True and hunk.note:
-            base_mode = after.mode
-        elif decision is True:
+        if decision is True:
             rebased.append((a, b, "".join(new[c:d])))
-        elif hunk.note:
-            mode = base.mode
-            places.append(place(0, 0, 0, "taken back", hunk.note))
-        else:
-            text = "".join(old[a:b])
-            if isinstance(decision, str):
-                text = _typed(decision, after, file.encoding, is_last=d == len(new))
-            replaced.append((c, d, text))
-            count = line_count(text)
-            action: Literal["edited", "taken back"] = "taken back" if decision is False else "edited"
-            places.append(place(c + shift + 1, count, d - c, action))
-            shift += count - (d - c)
-    rebased_node = with_lines(base, rebased, base_mode)
-    accepted = (Change(path, before, rebased_node),) if rebased or base_mode != base.mode else ()
-    return _Decided((Change(path, after, with_lines(after, replaced, mode)),), tuple(places), accepted)
+            base_mode = after.mode if hunk.note else base_mode
+            continue
+        text = "".join(old[a:b])
+        if isinstance(decision, str):
+            text = _typed(decision, after, file.encoding, is_last=d == len(new))
+        replaced.append((c, d, text))
+        mode = base.mode if hunk.note else mode
+        line, count = 0 if hunk.note else c + shift + 1, line_count(text)
+        action: Literal["edited", "taken back"] = "taken back" if decision is False else "edited"
+        places.append(ReviewedPlace(hunk.path, line, count, d - c, action, hunk.note))
+        shift += count - (d - c)
+    bases = {path: with_lines(base, rebased, base_mode)} if rebased else {}
+    return _Decided([Change(path, after, with_lines(after, replaced, mode))], places, bases)
 
 
 def _typed(text: str, node: FileNode, encoding: str | None, *, is_last: bool) -> str:
