@@ -18,7 +18,6 @@ import pytest
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
 from agentfs import AgentFSError, Allow, Deny, Edit, Limits, LineChange, Policy, Protect, Toolset, Workspace
-from agentfs.errors import InvalidArgumentError
 from agentfs.results import GlobResult, Skipped
 from tests import kit
 from tests.conftest import part_or_all
@@ -196,8 +195,8 @@ def test_mappings_and_path_objects_are_accepted(tmp_path):
 @pytest.mark.parametrize("wrong", ["x", "\n\n", "CRLF", None])
 def test_regression_a_line_end_that_is_none_is_refused(tmp_path, wrong):
     """Each line was written with `x` at its end."""
-    with Workspace(tmp_path) as ws, pytest.raises(InvalidArgumentError, match="`newline` must be one of"):
-        ws.write("a.txt", "one\n", newline=wrong)
+    with Workspace(tmp_path) as ws:
+        assert "`newline` must be one of" in str(kit.error_of(ws.write, "a.txt", "one\n", newline=wrong))
     assert not (tmp_path / "a.txt").exists()
 
 
@@ -213,8 +212,7 @@ def test_regression_a_line_end_that_is_none_is_refused(tmp_path, wrong):
     lambda: Allow(5), lambda: Allow({1: 2}), lambda: Allow([("path", "x")]), lambda: Deny(None),
 ])  # fmt: skip
 def test_a_wrong_field_of_a_public_constructor_is_invalid_argument(make):
-    with pytest.raises(InvalidArgumentError):
-        make()
+    kit.refused(make, "invalid_argument")
 
 
 @pytest.mark.parametrize("given", [["edit"], ("edit",), {"edit"}, iter(["edit"])])

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from agentfs import Edit, Workspace, dialects
-from agentfs.errors import InvalidArgumentError
 from tests.kit import error_of, put
+from tests.tree_difference import snapshot
 
 EDIT = {"old_string": "one", "new_string": "two"}
 CHANGES = [Edit("one", "two")]
@@ -107,19 +107,11 @@ def hostile(tmp_path, tmp_path_factory):
     return tmp_path, outside
 
 
-@pytest.mark.parametrize(
-    "call", CALLS, ids=[name_of(call).encode("unicode_escape").decode() for call in CALLS]
-)
+@pytest.mark.parametrize("call", CALLS, ids=name_of)
 def test_bad_input_is_a_typed_error_and_changes_nothing(hostile, call):
     tmp_path, outside = hostile
     name, arguments, code = call
-
-    def snapshot():
-        links = {p for p in tmp_path.rglob("*") if p.is_symlink() or not p.is_file()}
-        files = {p: p.read_bytes() for p in tmp_path.rglob("*") if p not in links}
-        return links, files, sorted(outside.rglob("*"))
-
-    before = snapshot()
+    before = snapshot(tmp_path), snapshot(outside)
     with Workspace(tmp_path) as ws:
         error = error_of(getattr(ws, name), **arguments)
     assert error.code == code, str(error)
@@ -127,7 +119,7 @@ def test_bad_input_is_a_typed_error_and_changes_nothing(hostile, call):
     assert error.hint, f"no way out: {error}"
     assert "secret" not in str(error)
     assert str(outside) not in str(error)
-    assert snapshot() == before
+    assert (snapshot(tmp_path), snapshot(outside)) == before
 
 
 OUTSIDE = [path for path, code in BAD_PATHS if code == "outside_workspace"]
@@ -152,9 +144,7 @@ def calls_outside(schema, path):
         yield from ({"input": f"*** Begin Patch\n{each.format(path)}\n*** End Patch"} for each in PATCHES)
     for place in properties.keys() & PLACES.keys():
         for command in properties.get("command", {}).get("enum", [None]):
-            needed = (
-                properties.keys() & GIVEN.keys() if command else {*required, "old_string"} & properties.keys()
-            )
+            needed = properties.keys() & (GIVEN.keys() if command else {*required, "old_string"})
             given = {name: GIVEN[name] for name in needed - {place, "command"} & GIVEN.keys()}
             yield given | {place: PLACES[place](path)} | ({"command": command} if command else {})
 
@@ -206,10 +196,7 @@ WRONG_TYPES = [
 def test_wrong_types_from_a_model_are_a_failed_result(hostile, name, arguments):
     tmp_path, _ = hostile
     with Workspace(tmp_path) as ws:
-        result = ws.tools().call(name, arguments)
-    assert not result.success
-    assert result.error is not None
-    assert result.error["code"] == "invalid_argument"
+        assert ws.tools().call(name, arguments).error["code"] == "invalid_argument"
 
 
 @pytest.mark.parametrize(("name", "arguments"), [
@@ -227,9 +214,7 @@ def test_an_argument_of_any_size_gets_a_short_answer_soon(tmp_path, name, argume
     """Memory and time are proportional to the input, and the message quotes only a part."""
     (tmp_path / "a.txt").write_text("one\n")
     with Workspace(tmp_path) as ws:
-        exposed = {"glob": ["types"]}
-        tools = ws.tools("all", expose=exposed)
-        given = arguments()
+        tools, given = ws.tools("all", expose={"glob": ["types"]}), arguments()
         began = time.process_time()
         result = tools.call(name, given)
         took = time.process_time() - began
@@ -248,5 +233,4 @@ def test_several_searched_paths_are_searched_once_each_and_bounded(tmp_path):
         assert [entry.path for entry in ws.glob("*", ["."] * 100_000).files] == ["a.txt"]
         assert ws.grep("one", ["."] * 100_000).total_lines == 1
         assert time.process_time() - began < 3
-        with pytest.raises(InvalidArgumentError, match="at most 5000"):
-            ws.ls([f"d{number}" for number in range(5001)])
+        assert "at most 5000" in str(error_of(ws.ls, [f"d{number}" for number in range(5001)]))

@@ -28,10 +28,8 @@ def use(ws: Any, name: str) -> Any:
 @pytest.fixture(params=["local", "watched", "remote"])
 def closed(request, tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
-    if request.param == "remote":
-        ws = connect(open_pipe(), tmp_path)
-    else:
-        ws = Workspace(tmp_path, watch=request.param == "watched")
+    is_remote, watch = request.param == "remote", request.param == "watched"
+    ws = connect(open_pipe(), tmp_path) if is_remote else Workspace(tmp_path, watch=watch)
     given = ws, ws.view(workdir="."), ws.tools("all"), kit.keep(ws, "kept text")
     ws.close()
     yield given
@@ -70,12 +68,8 @@ def test_every_tool_of_a_dialect_says_so(tmp_path, dialect):
         "command": "view", "input": "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch",
     }  # fmt: skip
     for schema in tools.schemas("anthropic"):
-        needed = {
-            *schema["input_schema"].get("required", ()),
-            "old_string",
-            "roots",
-            *["path"] * (dialect == "memory"),
-        }
+        needed = {*schema["input_schema"].get("required", ()), "old_string", "roots"}
+        needed |= {"path"} if dialect == "memory" else set()
         given = {name: sent[name] for name in schema["input_schema"]["properties"].keys() & needed}
         result = tools.call(schema["name"], given)
         assert "closed" in result.content, (schema["name"], result)

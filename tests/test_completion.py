@@ -60,14 +60,9 @@ def script(tree, shell):
 def in_fish(tree):
     """Return what fish offers for each line, without its descriptions."""
     ask = "".join(f"complete -C {shlex.quote(line)}; echo '<end>'\n" for line in OFFERED)
-    done = subprocess.run(
-        [program("fish"), "--no-config", "-c", script(tree, "fish") + ask],
-        cwd=tree,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(tree),
-    )
+    command = [program("fish"), "--no-config", "-c", script(tree, "fish") + ask]
+    given = {"cwd": tree, "env": environment(tree), "text": True}
+    done = subprocess.run(command, capture_output=True, check=True, **given)
     assert done.stderr == ""
     answers = done.stdout.split("<end>\n")
     return [[offer.partition("\t")[0] for offer in answer.splitlines()] for answer in answers[:-1]]
@@ -75,19 +70,11 @@ def in_fish(tree):
 
 def on_a_terminal(tree, shell):
     """Type each line in bash or zsh, and yield the last words that the command got."""
-    (tree / f".{shell}rc").write_text(
-        BEFORE[shell] + script(tree, "bash" if shell == "bash" else "zsh") + AFTER[shell] + SETTINGS
-    )
+    (tree / f".{shell}rc").write_text(BEFORE[shell] + script(tree, shell) + AFTER[shell] + SETTINGS)
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [program(shell), *START[shell], "-i"],
-        cwd=tree,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment(tree),
-        start_new_session=True,
-    ) as process:
+    given = {"cwd": tree, "env": environment(tree), "start_new_session": True}
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    with subprocess.Popen([program(shell), *START[shell], "-i"], **given, **streams) as process:
         os.close(theirs)
 
         def until(pattern):
@@ -116,7 +103,4 @@ def test_a_shell_completes_commands_options_values_and_paths(tmp_path, shell):
     (tmp_path / "pack age").mkdir()
     (tmp_path / "notes.txt").touch()
     answers = in_fish(tmp_path) if shell == "fish" else on_a_terminal(tmp_path, shell)
-    offered = {
-        line: {word.rstrip("/") for word in answer} for line, answer in zip(OFFERED, answers, strict=True)
-    }
-    assert offered == OFFERED
+    assert [{word.rstrip("/") for word in answer} for answer in answers] == [*OFFERED.values()]

@@ -11,6 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Edit, Limits, Policy, Workspace
 from tests.kit import error_of, put
+from tests.test_memory import pdf
 
 # A busy machine may be late. Without a deadline these calls take many times as long.
 LATE = 5.0
@@ -231,35 +232,17 @@ def test_a_listing_of_a_slow_directory_ends_at_the_deadline(tmp_path, monkeypatc
     assert result.skipped.reached == "timeout" or result.next is not None
 
 
-def pdf(contents, pages):
-    """A PDF whose pages have the same content and may use the other pages as forms."""
-    fonts = b"/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>"
-    forms = b"".join(b"/X%d %d 0 R " % (number, number + 4) for number in range(len(contents)))
-    resources = b"/Resources << %s /XObject << %s >> >>" % (fonts, forms)
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [" + b"3 0 R " * pages + b"] /Count %d >>" % pages,
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R %s >>" % resources,
-        *(
-            b"<< /Type /XObject /Subtype /Form %s /Length %d >>\nstream\n%s\nendstream"
-            % (resources, len(content), content)
-            for content in contents
-        ),
-    ]
-    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % each for each in enumerate(objects, 1))
-    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\nstartxref\n0\n%%EOF"
-
-
 def import_reader(root):
     """Read a short PDF, because the import of the reader alone can take a second."""
-    (root / "short.pdf").write_bytes(pdf([b"BT /F1 12 Tf (some text) Tj ET"], 1))
+    (root / "short.pdf").write_bytes(pdf(b"BT /F1 12 Tf (some text) Tj ET"))
     with Workspace(root, limits=Limits(timeout=30)) as ws:
         ws.read("short.pdf")
 
 
 @pytest.mark.full
 def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_path):
-    (tmp_path / "f.pdf").write_bytes(pdf([b"BT /F1 12 Tf " + b"() Tj " * 5000 + b"(some text) Tj ET"], 900))
+    page = b"BT /F1 12 Tf " + b"() Tj " * 5000 + b"(some text) Tj ET"
+    (tmp_path / "f.pdf").write_bytes(pdf(page, pages=900))
     import_reader(tmp_path)
     with Workspace(tmp_path, limits=Limits(timeout=2)) as ws:
         began = time.monotonic()
@@ -279,7 +262,7 @@ FORMS = [*(b"/X%d Do " % number * 10 for number in range(1, 6)), b"BT /F1 12 Tf 
 ])  # fmt: skip
 def test_the_parsing_of_one_page_ends_at_the_deadline(tmp_path, contents, said):
     """The page of the second document consists of forms within forms."""
-    (tmp_path / "f.pdf").write_bytes(pdf(contents, pages=1))
+    (tmp_path / "f.pdf").write_bytes(pdf(*contents))
     import_reader(tmp_path)
     with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
         assert said in refused(ws.read, "f.pdf").message

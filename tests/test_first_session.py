@@ -1,7 +1,7 @@
 """README's first page as a new user types it: its install line and session, in a new environment."""
 
-import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,15 +20,12 @@ def test_the_session_works_after_the_install_line_alone(tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in PROGRAMS:
-        (programs / name).symlink_to(
-            next(f"/{place}/{name}" for place in ("usr/bin", "bin") if Path(f"/{place}/{name}").exists())
-        )
+        (programs / name).symlink_to(str(shutil.which(name, path="/usr/bin:/bin")))
     environment = {"HOME": str(tmp_path), "PATH": str(programs), "LANG": "C.UTF-8"}
 
     def run(*command: str, cwd: Path) -> str:
-        return subprocess.run(
-            command, cwd=cwd, env=environment, check=True, capture_output=True, text=True, timeout=300
-        ).stdout
+        given = {"cwd": cwd, "env": environment, "timeout": 300, "text": True}
+        return subprocess.run(command, check=True, capture_output=True, **given).stdout
 
     blocks = blocks_of(ROOT / "README.md")
     install = next(block.content for block in blocks if block.content.startswith("pip install ."))
@@ -43,6 +40,4 @@ def test_the_session_works_after_the_install_line_alone(tmp_path):
     (tmp_path / "shop" / "cart.py").write_text(file.content, encoding="utf-8")
 
     assert run(str(virtual / "bin" / "python"), "-c", session, cwd=tmp_path) == printed
-    assert not any(
-        os.access(Path(place) / "bwrap", os.X_OK) for place in environment["PATH"].split(os.pathsep)
-    )
+    assert shutil.which("bwrap", path=environment["PATH"]) is None

@@ -11,6 +11,7 @@ import pytest
 
 from agentfs import ToolResult, Workspace
 from tests.kit import put
+from tests.tree_difference import snapshot
 
 GOOD = {
     "read": {"path": "a.txt", "offset": 1, "limit": 2},
@@ -64,10 +65,6 @@ def arguments_for(source: random.Random, name: str):
             return given
         return text[: source.randrange(len(text) + 1)] if source.random() < 0.3 else text
     return given
-
-
-def snapshot(root):
-    return {path: path.read_bytes() if path.is_file() else b"" for path in root.rglob("*")}
 
 
 def campaign(root, seed: int, calls: int) -> tuple[int, float]:

@@ -143,9 +143,8 @@ def test_dialects_import_public_names_and_their_toolkit_only():
 
 
 def test_imports_have_no_cycle():
-    names = {
-        path: f"agentfs.{name_of(path)[:-3].replace('/', '.')}".removesuffix(".__init__") for path in FILES
-    }
+    dotted = ((path, name_of(path)[:-3].replace("/", ".")) for path in FILES)
+    names = {path: f"agentfs.{name}".removesuffix(".__init__") for path, name in dotted}
     imports: dict[str, set[str]] = {}
     for path, name in names.items():
         found = set[str]()

@@ -282,18 +282,6 @@ def test_no_answer_depends_on_protected_contents(top, path):
             assert answers[0] == answers[1]
 
 
-def test_the_sweep_finds_a_leak_without_protection(top):
-    """Without protection, the token shows in every text that is checked."""
-    with Workspace(top, policy=replace(POLICY, protect=Protect(read=[], write=[]))) as ws:
-        page, encoded = ws.read(".env"), base64.b64encode(b"xy" + TOKEN.encode()).decode()
-        raw, found = ws.read(".env", raw=True).text, ws.grep(SHAPE).to_dict()
-        for said in (page.text, page.to_dict(), raw, found, encoded):
-            with pytest.raises(AssertionError):
-                unseen(said)
-        with pytest.raises(AssertionError):
-            by_hand(ws, ".env")
-
-
 def test_protected_files_are_listed_marked_and_counted(top):
     with Workspace(top, policy=POLICY) as ws:
         listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}

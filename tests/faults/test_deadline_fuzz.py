@@ -12,12 +12,12 @@ import random
 import resource
 import sys
 import time
-import zlib
 
 import pytest
 from PIL import Image
 
 from agentfs import Limits, Workspace
+from tests.test_memory import pdf
 
 TIMEOUT = 1.0
 PAST = 1.0  # allowed seconds after the deadline, without waiting for the processor; the goal is 0.3
@@ -48,9 +48,8 @@ def pattern(rng):
 def mutated(rng, text):
     for _ in range(rng.choice([0, 0, 1, 3])):
         at = rng.randint(0, len(text))
-        text = rng.choice([text[:at] + rng.choice(ATOMS) + text[at:], text[:at] + text[at + 1 :], text * 2])[
-            :3000
-        ]
+        made = text[:at] + rng.choice(ATOMS) + text[at:], text[:at] + text[at + 1 :], text * 2
+        text = rng.choice(made)[:3000]
     return text
 
 
@@ -90,32 +89,17 @@ def notebook(rng):
     data = {"image/png": picture, "text/plain": "x" * 100}
     outputs = [{"output_type": "display_data", "data": data, "metadata": {}}]
     source = rng.choice(["x = 1\n", ["x\n"] * 1000, "", 3, None, {"a": 1}])
-    cell = {
-        "cell_type": rng.choice(["code", "markdown", "raw", "x"]),
-        "source": source,
-        "outputs": outputs * rng.choice([0, 1, 30]),
-    }
+    kind = rng.choice(["code", "markdown", "raw", "x"])
+    cell = {"cell_type": kind, "source": source, "outputs": outputs * rng.choice([0, 1, 30])}
     cells = [cell] * min(rng.choice([1, 100, 3000]), 1 + (20 << 20) // len(json.dumps(cell)))
     text = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})[: 20 << 20]
     return mutated_bytes(rng, rng.choice([text, "[" * 100_000 + text]).encode())
 
 
-def pdf(rng):
-    operators = rng.choice([b"(text) Tj ", b"q ", b"1 0 0 1 0 0 cm ", b"/X Do ", b"[(a) -100 (b)] TJ "])
-    stream = zlib.compress(b"BT /F1 12 Tf " + operators * rng.choice([10, 1000, 300_000]) + b"ET")
-    pages = rng.choice([1, 30])
-    body = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [" + b"3 0 R " * pages + b"] /Count %d >>" % pages,
-        (
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
-            b" /Resources << /XObject << /X 4 0 R >> >> >>"
-        ),
-        b"<< /Type /XObject /Subtype /Form /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream"
-        % (len(stream), stream),
-    ]
-    data = b"%PDF-1.4\n" + b"".join(b"%d 0 obj\n%s\nendobj\n" % (n, each) for n, each in enumerate(body, 1))
-    return mutated_bytes(rng, data + b"trailer << /Root 1 0 R >>\nstartxref\n0\n%%EOF")
+def document(rng):
+    operators = rng.choice([b"(text) Tj ", b"q ", b"1 0 0 1 0 0 cm ", b"/X0 Do ", b"[(a) -100 (b)] TJ "])
+    page = b"BT /F1 12 Tf " + operators * rng.choice([10, 1000, 300_000]) + b"ET"
+    return mutated_bytes(rng, pdf(page, pages=rng.choice([1, 30])))
 
 
 def rules(rng):
@@ -124,10 +108,7 @@ def rules(rng):
 
 
 def patch(rng):
-    lines = [
-        "*** Begin Patch",
-        rng.choice(["*** Update File: text.txt", "*** Add File: text.txt", "*** Delete File: text.txt"]),
-    ]
+    lines = ["*** Begin Patch", f"*** {rng.choice(['Update', 'Add', 'Delete'])} File: text.txt"]
     for _ in range(rng.choice([1, 20, 2000])):
         mark = rng.choice([" ", "-", "+", "@@ ", "@@", "", "*** Move to: "])
         lines.append(mark + rng.choice(["ab", "line 7", "", "x" * 1000, "ab " * 3]))
@@ -136,14 +117,12 @@ def patch(rng):
 
 def edits(rng):
     texts = ["ab", "a", "line 7\n", "\n", "ab\nab\n", "x" * 3000, "line  7", "“line”", "1|ab"]
-    return [
-        {
-            "old_string": rng.choice(texts) * rng.choice([1, 1, 50]),
-            "new_string": rng.choice(texts),
-            "replace_all": rng.random() < 0.3,
-        }
-        for _ in range(rng.choice([1, 10, 1000]))
-    ]
+
+    def edit():
+        old, new = rng.choice(texts) * rng.choice([1, 1, 50]), rng.choice(texts)
+        return {"old_string": old, "new_string": new, "replace_all": rng.random() < 0.3}
+
+    return [edit() for _ in range(rng.choice([1, 10, 1000]))]
 
 
 def distinct_words(rng, count):
@@ -197,15 +176,9 @@ def one_call(rng, top, case):
         case 12:
             return "similar path", "read", {"path": similar_paths(rng, top)}
         case 0 | 1:
-            arguments = {
-                "pattern": pattern(rng),
-                "limit": big,
-                "multiline": rng.random() < 0.3,
-                "ignore_case": rng.random() < 0.3,
-                "output_mode": rng.choice(modes),
-                "context": rng.choice([0, 20]),
-            }
-            return "pattern", "grep", arguments
+            flags = {name: rng.random() < 0.3 for name in ("multiline", "ignore_case")}
+            shown = {"limit": big, "output_mode": rng.choice(modes), "context": rng.choice([0, 20])}
+            return "pattern", "grep", {"pattern": pattern(rng), **flags, **shown}
         case 2:
             return "glob", "grep", {"pattern": "a", "glob": glob(rng), "limit": big}
         case 3:
@@ -220,7 +193,7 @@ def one_call(rng, top, case):
             (top / "book.ipynb").write_bytes(notebook(rng))
             return "notebook", "read", {"path": "book.ipynb", "offset": rng.choice([1, -3, 50])}
         case 7:
-            (top / "document.pdf").write_bytes(pdf(rng))
+            (top / "document.pdf").write_bytes(document(rng))
             return "PDF", "read", {"path": "document.pdf"}
         case 8:
             return "patch", "apply_patch", {"input": patch(rng)}
@@ -265,9 +238,8 @@ def test_no_input_holds_a_call_past_its_deadline(tmp_path, seconds):
                 took, memory = own_time() - begun, peak() - before
                 calls += 1
                 said = f"seed {seed}, call {calls}: {name} {str(arguments)[:300]}"
-                assert not result.error or result.error["code"] != "internal", (
-                    f"{said}: {result.content[:300]}"
-                )
+                code = result.error and result.error["code"]
+                assert code != "internal", f"{said}: {result.content[:300]}"
                 assert took < TIMEOUT + PAST, f"{took:.1f} s: {said}"
                 assert memory < MEMORY, f"{memory >> 20} MiB: {said}"
                 slowest, most = worst.get(kind, (0.0, 0))
