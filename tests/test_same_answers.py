@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 from contextlib import ExitStack, suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -133,22 +134,16 @@ def answer(workspace, name, arguments):
 
 
 def open_all(base: Path, stack: ExitStack):
-    roots = [base / kind for kind in KINDS]
-    for root in roots:
-        for directory in DIRECTORIES:
-            (root / directory).mkdir(parents=True, exist_ok=True)
-        for number, name in enumerate(NAMES[:4]):
-            (root / "src" / name).write_text("\n".join(WORDS[number:]) + "\n")
-    cold, watched, persistent, remote = roots
-    return [
-        stack.enter_context(each)
-        for each in (
-            Workspace(cold, limits=LIMITS),
-            Workspace(watched, limits=LIMITS, watch=True),
-            Workspace(persistent, limits=LIMITS, state=base / "state"),
-            connect(open_pipe(), str(remote), limits=LIMITS),
-        )
-    ]
+    for kind, directory in product(KINDS, DIRECTORIES):
+        (base / kind / directory).mkdir(parents=True, exist_ok=True)
+    for kind, (number, name) in product(KINDS, enumerate(NAMES[:4])):
+        (base / kind / "src" / name).write_text("\n".join(WORDS[number:]) + "\n")
+    opened = [
+        Workspace(base / "cold", limits=LIMITS), Workspace(base / "watched", limits=LIMITS, watch=True),
+        Workspace(base / "persistent", limits=LIMITS, state=base / "state"),
+        connect(open_pipe(), str(base / "remote"), limits=LIMITS),
+    ]  # fmt: skip
+    return [stack.enter_context(each) for each in opened]
 
 
 @pytest.mark.parametrize(("seed", "count"), [

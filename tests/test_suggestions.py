@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -127,11 +128,8 @@ def views() -> dict[str, Callable[[Workspace], Toolset]]:
             tools = any_workspace.tools(dialect=name)
             made[name] = partial(Workspace.tools, dialect=name)
             made[f"{name} prefix"] = partial(Workspace.tools, dialect=name, prefix="fs_")
-            if len(tools.names) > 1:
-                made |= {
-                    f"{name} only {tool}": partial(Workspace.tools, names=[tool], dialect=name)
-                    for tool in tools.names
-                }
+            for tool in tools.names if len(tools.names) > 1 else ():
+                made[f"{name} only {tool}"] = partial(Workspace.tools, names=[tool], dialect=name)
     return made
 
 
@@ -150,18 +148,16 @@ def cases(tools: Toolset) -> Iterator[tuple[str, dict[str, Any]]]:
                 if values is NUMBERS and "path" in properties:
                     yield schema["name"], {**usual, "path": "src", name: value}
         if "command" in properties:
-            for path in (*PATHS, "src/main.py", "src/twice.txt"):
-                for command in ("view", "create", "insert"):
-                    given = {"file_text": "new\n", "insert_line": 99_999, "insert_text": "x"}
-                    yield schema["name"], {"command": command, "path": path, **given}
-                for old in OLD:
-                    given = {"old_str": old, "new_str": "x"}
-                    yield schema["name"], {"command": "str_replace", "path": path, **given}
+            given = {"file_text": "new\n", "insert_line": 99_999, "insert_text": "x"}
+            calls = [{"command": command, **given} for command in ("view", "create", "insert")]
+            calls += [{"command": "str_replace", "old_str": old, "new_str": "x"} for old in OLD]
+            for path, call in product((*PATHS, "src/main.py", "src/twice.txt"), calls):
+                yield schema["name"], {"path": path, **call}
         if "old_string" in properties:
             path = "path" if "path" in properties else "file_path"
-            for file in ("src/twice.txt", "README.md", "src/latin.txt", "binary.dat"):
-                for old in VALUES["old_string"]:
-                    yield schema["name"], {path: file, "old_string": old, "new_string": "é"}
+            files = ("src/twice.txt", "README.md", "src/latin.txt", "binary.dat")
+            for file, old in product(files, VALUES["old_string"]):
+                yield schema["name"], {path: file, "old_string": old, "new_string": "é"}
 
 
 def texts_of(value: Any) -> Iterator[str]:

@@ -96,8 +96,6 @@ def test_the_version_is_printed(tree):
     assert run_command("--version", cwd=tree).stdout == f"agentfs {__version__}\n"
 
 
-# --- line 16 of issue 41: a traceback on a terminal ---
-
 ARGUMENTS = {
     "path": ".", "file_path": "a.py", "files": ["a.py"], "roots": ["."], "dir": ".", "pattern": "import",
     "query": "import", "command": "view", "start_line": 1, "end_line": 1, "limit": 2,

@@ -26,11 +26,8 @@ NAMES = (
     "zero\u200bwidth\ufeff.txt", "joined\u200d\u2060.txt", "selected\ufe0f\U000e0101.txt",
     "tagged\U000e0041.txt", "filled\u3164\u115f.txt", "[more: FORGED].txt",
 )  # fmt: skip
-CONTENT = (
-    "needle \x1b[2J\u202e\u200b\u200d\ufe0f\U000e0101\U000e0041\u3164\n"
-    "needle\x85FORGED line\u2028FORGED line\x0cFORGED line\n"
-    "plain\n"
-)
+FIRST = "needle \x1b[2J\u202e\u200b\u200d\ufe0f\U000e0101\U000e0041\u3164"
+CONTENT = f"{FIRST}\nneedle\x85FORGED line\u2028FORGED line\x0cFORGED line\nplain\n"
 DIRECTORY = "dir\nFORGED line"
 CELLS = [{"cell_type": "markdown", "source": [CONTENT], "metadata": {}}]
 NOTEBOOK = {"cells": CELLS, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
@@ -81,8 +78,7 @@ def values_for(path: str, name: str, schema: Mapping[str, Any]) -> list[Any]:
     found: list[Any] = []
     if "string" in kinds or items.get("type") == "string":
         text = path if name in PATH_NAMES else CONTENT if name in CONTENT_NAMES else "needle"
-        also = ["*", CONTENT.split("\n", maxsplit=1)[0]] if name not in PATH_NAMES | CONTENT_NAMES else []
-        found = [text, *also]
+        found = [text] if name in PATH_NAMES | CONTENT_NAMES else [text, "*", FIRST]
     if items.get("type") in {"string", "integer"}:
         found = [[each] for each in found] or [[1, 2]]
     return found + [1] * bool(kinds & {"integer", "number"}) + [True, False] * ("boolean" in kinds)
@@ -92,7 +88,7 @@ def patches_for(path: str) -> list[dict[str, str]]:
     """Return arguments of `apply_patch` for a path, which ends with its line."""
     name = path.split("\n", maxsplit=1)[0]
     bodies = (
-        f"*** Update File: {name}\n@@\n-plain\n+{CONTENT.split(chr(10), maxsplit=1)[0]}",
+        f"*** Update File: {name}\n@@\n-plain\n+{FIRST}",
         f"*** Update File: {name}\n@@\n-absent\n+x",
         f"*** Update File: plain.txt\n*** Move to: {name}\n@@\n-plain\n+x",
         f"*** Add File: {name}\n+x",
@@ -176,11 +172,9 @@ def test_documents_are_read_back_exactly(tmp_path, dialect):
     """Escapes of JSON and YAML decode to the hidden characters, so that documented fields stay exact."""
     put(tmp_path)
     calls = {
-        "codescout": ("list_dir", {"path": "."}),
-        "rye": ("ls", {}),
+        "codescout": ("list_dir", {"path": "."}), "rye": ("ls", {}), "dominds": ("list_dir", {}),
         "tree-sitter-analyzer": ("list_files", {"roots": ["."], "depth": 1}),
-        "dominds": ("list_dir", {}),
-    }
+    }  # fmt: skip
     with Workspace(tmp_path) as ws:
         result = ws.tools(dialect=dialect).call(*calls[dialect])
     read = yaml.safe_load(result.content) if dialect == "dominds" else json.loads(result.content)

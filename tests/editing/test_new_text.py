@@ -54,7 +54,7 @@ def test_nothing_is_said_of_a_good_new_or_large_text(ws, tmp_path, path):
     assert "valid" not in ws.append(path, "]").text
 
 
-def test_regression_deep_json_and_yaml_with_tags_and_several_documents_are_valid(ws, tmp_path):
+def test_deep_json_and_yaml_with_tags_and_several_documents_are_valid(ws, tmp_path):
     (tmp_path / "deep.json").write_text("[1]")
     assert "valid" not in ws.write("deep.json", "[" * 50_000 + "]" * 50_000, overwrite=True).text
     (tmp_path / "a.yml").write_text("a: !Ref b\n---\nc: 1\n")

@@ -7,6 +7,7 @@ from agentfs.frameworks import ask
 from agentfs.permission.ask import Paused, answering
 from agentfs.tools.tool import tool
 from agentfs.tools.toolset import needs_approval
+from tests.kit import described
 from tests.remote.over_pipe import open_pipe
 
 POLICY = Policy(allow=["read", "change(free/**)"], on_ask=ask)
@@ -44,12 +45,8 @@ def test_a_call_that_may_be_asked_about_needs_approval(ws, tmp_path):
     ran = []
 
     @tool(effect="write")
+    @described
     def send(text: str) -> str:
-        """Send.
-
-        Args:
-            text: A text.
-        """
         ran.append(text)
         return "sent"
 

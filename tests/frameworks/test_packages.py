@@ -46,9 +46,8 @@ def test_a_package_newer_than_the_tested_ones_is_a_warning(monkeypatch, installe
 MODULES = {
     "deepagents": ("deepagents.backends.protocol", "deepagents"),
     "langchain": ("langchain_core.tools", "langchain"),
-    "openai_agents": ("agents", "openai-agents"),
-    "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim"),
-}
+    "openai_agents": ("agents", "openai-agents"), "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim"),
+}  # fmt: skip
 
 
 def importing(monkeypatch, name):

@@ -9,14 +9,12 @@ from agentfs.arguments.hints import Name
 from agentfs.habits.foreign_names import ALIASES, ALIASES_OF, EXPLAINING, TOOLS
 from agentfs.tools.tool import Tool
 from tests import kit
+from tests.kit import described
 
 
 @pytest.fixture
 def ws(tmp_path):
-    for name in ("src/a.py", "lib/b.py", "c.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("value\n")
-    with Workspace(tmp_path) as workspace:
+    with Workspace(kit.put(tmp_path, ["src/a.py", "lib/b.py", "c.md"], "value\n")) as workspace:
         yield workspace
 
 
@@ -64,9 +62,7 @@ def test_a_search_takes_a_list_of_paths(ws, sent):
     ):  # fmt: skip
         result = ws.tools("all").call(name, {**arguments, "path": sent})
         assert result.success, result.content
-        assert "src/a.py" in result.content
-        assert "lib/b.py" in result.content
-        assert "c.md" not in result.content
+        assert [each in result.content for each in ("src/a.py", "lib/b.py", "c.md")] == [True, True, False]
 
 
 def test_regression_a_list_in_a_text_is_a_list_of_paths(ws):
@@ -106,9 +102,7 @@ def test_foreign_options_are_unknown_parameters(ws, tmp_path):
     assert (tmp_path / "c.md").read_text() == "value\n"
 
 
-@pytest.mark.parametrize(
-    "name", ["run", "bash", "shell", "exec_command", "execute", "Bash", "run_shell_command"]
-)
+@pytest.mark.parametrize("name", "run bash shell exec_command execute Bash run_shell_command".split())  # noqa: SIM905 - one line
 @pytest.mark.parametrize("sent", [
     {"command": "echo 'a b' >&2; exit 3"}, {"cmd": "echo 'a b' >&2; exit 3"},
     {"command": ["bash", "-lc", "echo 'a b' >&2; exit 3"]},
@@ -135,12 +129,8 @@ def own_functions():
     for method, parameter in (("read", "offset"), ("grep", "output_mode"), ("write", "content")):
 
         @tool(effect="read")
+        @described
         def function(value: Annotated[Any, Name(parameter)] = "default") -> str:
-            """Do something else.
-
-            Args:
-                value: A value.
-            """
             return repr(value)
 
         function.__name__ = method

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from agentfs import Policy, Toolset, Workspace
+from tests.kit import described
 
 
 @pytest.fixture
@@ -36,12 +37,8 @@ def test_each_provider_gets_its_own_types_and_schemas_for_the_rest(tools):
 
 
 def test_a_tool_with_another_name_or_of_the_program_is_sent_with_its_schema(ws):
+    @described
     def memory(path: str) -> str:
-        """Remember.
-
-        Args:
-            path: File.
-        """
         return path
 
     for tools in (ws.tools(["run"], prefix="fs_"), ws.tools(["run"], prefix="sh_"), Toolset([memory])):
@@ -49,10 +46,9 @@ def test_a_tool_with_another_name_or_of_the_program_is_sent_with_its_schema(ws):
 
 
 def test_a_call_of_bash_runs_and_a_restart_succeeds(tools):
+    sent = ({"command": "echo hi; exit 2"}, {"restart": True}, {})
     calls = [
-        {"type": "tool_use", "id": "1", "name": "bash", "input": {"command": "echo hi; exit 2"}},
-        {"type": "tool_use", "id": "2", "name": "bash", "input": {"restart": True}},
-        {"type": "tool_use", "id": "3", "name": "bash", "input": {}},
+        {"type": "tool_use", "id": str(at), "name": "bash", "input": each} for at, each in enumerate(sent)
     ]
     [message] = tools.answer(calls)
     ran, restarted, wrong = message["content"]
@@ -63,10 +59,7 @@ def test_a_call_of_bash_runs_and_a_restart_succeeds(tools):
 def test_the_commands_of_a_shell_call_are_one_answer(tools, ws):
     action = {"commands": ["echo a > made", "cat made; echo no >&2; exit 3"], "max_output_length": 500}
     actions = [action, {"commands": ["sleep 9", "seq 9999"], "timeout_ms": 300}, {"commands": []}]
-    calls = [
-        {"type": "shell_call", "call_id": str(number), "action": each}
-        for number, each in enumerate(actions, 1)
-    ]
+    calls = [{"type": "shell_call", "call_id": str(n), "action": each} for n, each in enumerate(actions, 1)]
     first, second, empty = asyncio.run(tools.aanswer(calls))
     assert first == {
         "type": "shell_call_output", "call_id": "1", "max_output_length": 500,
@@ -91,8 +84,7 @@ def test_operations_of_apply_patch_are_answered_with_a_status(tools, tmp_path):
         {"type": "create_file", "path": ".env", "diff": "+x"},
     ]
     calls = [
-        {"type": "apply_patch_call", "call_id": str(number), "operation": operation}
-        for number, operation in enumerate(operations)
+        {"type": "apply_patch_call", "call_id": str(n), "operation": o} for n, o in enumerate(operations)
     ]
     answers = tools.answer(calls)
     assert [each["status"] for each in answers] == ["completed", "completed", "failed", "failed"]
