@@ -53,29 +53,18 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 # The other arguments of each method.
 USUAL: dict[str, dict[str, Any]] = {
-    "append": {"path": "a.txt", "content": "x"},
-    "branch": {"name": "try"},
-    "delete": {"path": "a.txt"},
+    "append": {"path": "a.txt", "content": "x"}, "branch": {"name": "try"}, "delete": {"path": "a.txt"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
     "edit_lines": {"path": "a.txt", "changes": [LineChange(new_content="x", line_id="abcdef")]},
-    "glob": {"pattern": "*"},
-    "grep": {"pattern": "one"},
-    "mkdir": {"path": "new"},
+    "glob": {"pattern": "*"}, "grep": {"pattern": "one"}, "mkdir": {"path": "new"},
     "move": {"path": "a.txt", "to": "new.txt"},
     "multi_edit": {"path": "a.txt", "edits": [Edit("one", "1")]},
-    "output": {"id": "c1"},
-    "read": {"path": "a.txt"},
-    "read_bytes": {"path": "a.txt"},
-    "recorded": {"function": print},
-    "recording": {"label": "x"},
-    "replace": {"old_string": "one", "new_string": "1"},
-    "rollback": {"to": "1"},
-    "run": {"command": "true"},
-    "stat": {"path": "a.txt"},
-    "stop": {"id": "c1"},
-    "write": {"path": "new.txt", "content": "new\n"},
+    "output": {"id": "c1"}, "read": {"path": "a.txt"}, "read_bytes": {"path": "a.txt"},
+    "recorded": {"function": print}, "recording": {"label": "x"},
+    "replace": {"old_string": "one", "new_string": "1"}, "rollback": {"to": "1"}, "run": {"command": "true"},
+    "stat": {"path": "a.txt"}, "stop": {"id": "c1"}, "write": {"path": "new.txt", "content": "new\n"},
     "write_bytes": {"path": "new.bin", "data": b"\0"},
-}
+}  # fmt: skip
 METHODS = {
     name: inspect.getattr_static(Workspace, name)
     for name in dir(Workspace)

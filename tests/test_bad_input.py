@@ -14,25 +14,15 @@ EDIT = {"old_string": "one", "new_string": "two"}
 CHANGES = [Edit("one", "two")]
 
 BAD_PATHS = [
-    ("missing.txt", "not_found"),
-    ("no/such/directory/x.txt", "not_found"),
-    ("../outside.txt", "outside_workspace"),
-    ("/etc/passwd", "outside_workspace"),
-    ("sub/../../outside.txt", "outside_workspace"),
-    ("link-out", "outside_workspace"),
-    ("link-out/x", "outside_workspace"),
-    ("link-file-out", "outside_workspace"),
-    ("dangling-out", "outside_workspace"),
-    ("loop", "link_loop"),
-    ("nul\0.txt", "invalid_path"),
-    ("\ud800", "invalid_path"),
-    ("C:\\Users\\x", "invalid_path"),
-    ("a" * 256, "name_too_long"),
-    ("a/" * 2500, "name_too_long"),
-    ("a.txt/", "not_a_directory"),
-    ("a.txt/x", "not_a_directory"),
+    ("missing.txt", "not_found"), ("no/such/directory/x.txt", "not_found"),
+    ("../outside.txt", "outside_workspace"), ("/etc/passwd", "outside_workspace"),
+    ("sub/../../outside.txt", "outside_workspace"), ("link-out", "outside_workspace"),
+    ("link-out/x", "outside_workspace"), ("link-file-out", "outside_workspace"),
+    ("dangling-out", "outside_workspace"), ("loop", "link_loop"), ("nul\0.txt", "invalid_path"),
+    ("\ud800", "invalid_path"), ("C:\\Users\\x", "invalid_path"), ("a" * 256, "name_too_long"),
+    ("a/" * 2500, "name_too_long"), ("a.txt/", "not_a_directory"), ("a.txt/x", "not_a_directory"),
     ("fifo", "not_regular"),
-]
+]  # fmt: skip
 
 CALLS = [
     (name, {"path": path, **more}, code)
@@ -173,23 +163,16 @@ def test_no_tool_of_any_dialect_reaches_outside(hostile, dialect):
 
 
 WRONG_TYPES = [
-    ("read", {"path": ["a.txt", "b.txt"]}),
-    ("read", {"path": None}),
-    ("read", {"path": "a.txt", "offset": "x"}),
-    ("read", {"path": "a.txt", "offset": 1.5}),
-    ("read", {"path": "a.txt", "offset": True}),
-    ("write", {"path": "a.txt", "content": {"text": 1}}),
+    ("read", {"path": ["a.txt", "b.txt"]}), ("read", {"path": None}),
+    ("read", {"path": "a.txt", "offset": "x"}), ("read", {"path": "a.txt", "offset": 1.5}),
+    ("read", {"path": "a.txt", "offset": True}), ("write", {"path": "a.txt", "content": {"text": 1}}),
     ("write", {"path": "a.txt"}),
     ("edit", {"path": "a.txt", "old_string": [], "new_string": {}}),
-    ("multi_edit", {"path": "a.txt", "edits": "one"}),
-    ("multi_edit", {"path": "a.txt", "edits": [1]}),
+    ("multi_edit", {"path": "a.txt", "edits": "one"}), ("multi_edit", {"path": "a.txt", "edits": [1]}),
     ("multi_edit", {"path": "a.txt", "edits": [{"old_string": "one"}]}),
-    ("ls", {"depth": "deep"}),
-    ("glob", {"pattern": ["x", {}]}),
-    ("grep", {"pattern": {}}),
-    ("grep", {"pattern": "x", "ignore_case": "perhaps"}),
-    ("grep", {"pattern": "x", "no_such": 1}),
-]
+    ("ls", {"depth": "deep"}), ("glob", {"pattern": ["x", {}]}), ("grep", {"pattern": {}}),
+    ("grep", {"pattern": "x", "ignore_case": "perhaps"}), ("grep", {"pattern": "x", "no_such": 1}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "arguments"), WRONG_TYPES)

@@ -88,8 +88,7 @@ FULL = (2, "agentfs: Standard output cannot be written: No space left on device.
     (["call", "grep", "pattern=IMPORT", "ignore_case=true", "output_mode=count"], 0, "b.txt"),
     (["call", "grep", "pattern=a=b"], 1, "No matches"),
     (["call", "grep", '{"pattern": "absent"}'], 1, "No matches"),
-    (["call", "glob", "pattern=*.rs"], 1, "0 files"),
-    (["call", "ls"], 0, "a.py"),
+    (["call", "glob", "pattern=*.rs"], 1, "0 files"), (["call", "ls"], 0, "a.py"),
     (["call", "ls", "path=sub"], 0, ""),
     (["call", "read", "path=a.py", "offset=2"], 0, "2|print(os)"),
     (["call", "write", "path=new/c.txt", "content=a=b\n"], 0, "Created"),
@@ -161,10 +160,8 @@ def test_root_and_state_come_from_the_environment(tree, monkeypatch):
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
-    ("call read --dialct x", "--dialct"),
-    ("diff --state x --sinse=yes", "--sinse=yes"),
-    ("mcp --read-olny", "--read-olny"),
-    ("serve --rot .", "--root"),
+    ("call read --dialct x", "--dialct"), ("diff --state x --sinse=yes", "--sinse=yes"),
+    ("mcp --read-olny", "--read-olny"), ("serve --rot .", "--root"),
     ("log --state x a.py b.txt", "a.py b.txt"),
 ])  # fmt: skip
 def test_a_wrong_option_is_answered_in_one_line(tree, wrong, said):
@@ -186,19 +183,15 @@ def test_the_help_is_printed_by_help(tmp_path):
 
 
 SHELLED = {
-    "call read path=a.py >/dev/full": FULL,
-    "call read path=a.py --json >/dev/full": FULL,
-    "call read path=large.txt >/dev/full": FULL,
-    "schemas >/dev/full": FULL,
-    "--help >/dev/full": FULL,
+    "call read path=a.py >/dev/full": FULL, "call read path=a.py --json >/dev/full": FULL,
+    "call read path=large.txt >/dev/full": FULL, "schemas >/dev/full": FULL, "--help >/dev/full": FULL,
     "diff --state ../state >/dev/full": FULL,
     "call read path=a.py >&-": (2, "agentfs: Standard output is closed.\n"),
     "call write - <&-": (2, "agentfs: Standard input is closed.\n"),
     "call write - <binary": (2, "agentfs: Standard input is not text in utf-8.\n"),
-    "call read path=missing 2>/dev/full": (2, ""),
-    "call read path=missing 2>&-": (2, ""),
+    "call read path=missing 2>/dev/full": (2, ""), "call read path=missing 2>&-": (2, ""),
     "run --mode recorded -- true 2>&-": (0, ""),  # it ended with 1
-}
+}  # fmt: skip
 
 
 @pytest.mark.full

@@ -13,11 +13,9 @@ NAMES = sorted({*MODULES, *encodings.aliases.aliases.values(), "rot13", "hex", "
 NOT_PLAIN = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
 STATEFUL = {"utf_7", "utf_8_sig", "utf_16", "hz", "iso2022_jp"}
 DATA = [
-    b"plain text\n.." + b"x" * 70 + b".com\n",
-    "é ü text\n".encode("latin-1"),
-    b"\xff\xfe\x00\xd8text\n",
+    b"plain text\n.." + b"x" * 70 + b".com\n", "é ü text\n".encode("latin-1"), b"\xff\xfe\x00\xd8text\n",
     b"text +AGE- \\u0041 \\x ~{ \x1b$B \x0e \\N{none}\n",
-]
+]  # fmt: skip
 
 
 def is_plain(name: str) -> bool:

@@ -86,20 +86,16 @@ def test_an_empty_file_sets_nothing(file):
     ("[protect]\nread = ['/root/secrets/']", ["Protect.read", "leave out the leading `/`"]),
     ("[protect]\nwrite = ['~/.bashrc']", ["Protect.write", "`~` stands for no directory"]),
     ("[protect]\nread = ['!.env ']", ["Protect.read", "leave out the space"]),
-    ("mode = 'plann'", ["Policy.mode", "'plan'"]),
-    ("read_only = 1", ["Policy.read_only"]),
+    ("mode = 'plann'", ["Policy.mode", "'plan'"]), ("read_only = 1", ["Policy.read_only"]),
     ("protect = []", ["`protect` must be a table"]),
     ("[protect]\nreads = []", ["`reads` is not a setting", "are read, write"]),
     ("[protect]\nread = ['..']", ["Protect.read"]),
     ("[limits]\nread_line = 1", ["`read_line` is not a setting", "read_lines", "timeout"]),
     ("[limits]\nread_lines = 0", ["Limits.read_lines must be a positive number"]),
     ("[limits]\ncount_tokens = 1", ["`count_tokens` is not a setting"]),
-    ("root = 1", ["`root` must be a string"]),
-    ("[mounts]\nx = 3", ["`x` must be a string"]),
-    ("mounts = 'x'", ["`mounts` must be a table"]),
-    ("dialect = 1", ["`dialect` must be a string"]),
-    ("allow = read", ["is not TOML", "line 1"]),
-    ("allow = []\nallow = []", ["is not TOML"]),
+    ("root = 1", ["`root` must be a string"]), ("[mounts]\nx = 3", ["`x` must be a string"]),
+    ("mounts = 'x'", ["`mounts` must be a table"]), ("dialect = 1", ["`dialect` must be a string"]),
+    ("allow = read", ["is not TOML", "line 1"]), ("allow = []\nallow = []", ["is not TOML"]),
 ])  # fmt: skip
 def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
     path = file(text)
@@ -144,8 +140,7 @@ def test_a_file_in_the_workspace_is_refused(file, root, place):
 
 
 @pytest.mark.parametrize("links", [
-    {"outside.toml": "project/policy.toml"},
-    {"project/link.toml": "../config/policy.toml"},
+    {"outside.toml": "project/policy.toml"}, {"project/link.toml": "../config/policy.toml"},
     {"project/config": "../config"},
     {"outside.toml": "project/link.toml", "project/link.toml": "../config/policy.toml"},
     {"around": "project", "outside.toml": "around/policy.toml"},

@@ -39,28 +39,18 @@ timeout busy io root_gone closed unsupported disconnected failed
 
 SIGNATURES = {
     "read": "path, offset=1, limit=None, column=1, encoding=None, raw=False",
-    "write": "path, content",
-    "append": "path, content",
-    "stat": "path",
-    "read_bytes": "path",
-    "write_bytes": "path, data",
-    "mkdir": "path",
+    "write": "path, content", "append": "path, content", "stat": "path", "read_bytes": "path",
+    "write_bytes": "path, data", "mkdir": "path",
     "edit": "path, old_string, new_string, replace_all=False, encoding=None, raw=False",
-    "multi_edit": "path, edits, encoding=None, raw=False",
-    "edit_lines": "path, changes",
+    "multi_edit": "path, edits, encoding=None, raw=False", "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
-    "delete": "path, recursive=False",
-    "move": "path, to",
-    "undo": "steps=1, paths=None",
-    "redo": "steps=1",
-    "checkpoint": "name=None",
-    "rollback": "to, paths=None",
-    "changes": "since=None, paths=None",
+    "delete": "path, recursive=False", "move": "path, to", "undo": "steps=1, paths=None", "redo": "steps=1",
+    "checkpoint": "name=None", "rollback": "to, paths=None", "changes": "since=None, paths=None",
     "grep": "pattern, path='.', glob=None, type=None, output_mode='content', ignore_case=False, "
     "context=None, multiline=False, limit=None, offset=0, include_ignored=False",
-}
+}  # fmt: skip
 
 
 def leaves(cls: type[AgentFSError]) -> list[type[AgentFSError]]:

@@ -58,10 +58,8 @@ class Acts:
         word, other = pick(WORDS), pick(WORDS)
         directory = pick(DIRECTORIES) or "."
         calls = [
-            ("read", {"path": path, "offset": pick([1, 1, 2, -2, 50])}),
-            ("read", {"path": path}),
-            ("read", {"path": path, "line_ids": True}),
-            ("write", {"path": path, "content": self.text()}),
+            ("read", {"path": path, "offset": pick([1, 1, 2, -2, 50])}), ("read", {"path": path}),
+            ("read", {"path": path, "line_ids": True}), ("write", {"path": path, "content": self.text()}),
             ("write", {"path": path, "content": self.text(), "overwrite": True}),
             ("edit", {"path": path, "old_string": word, "new_string": other}),
             ("edit", {"path": path, "old_string": word, "new_string": other, "replace_all": True}),
@@ -79,12 +77,8 @@ class Acts:
             ("grep", {"pattern": "alpha", "path": path, "multiline": True}),
             ("delete", {"path": pick([path, path, directory])}),
             ("move", {"path": pick([path, path, directory]), "to": self.path()}),
-            ("undo", {"steps": pick([1, 1, 2])}),
-            ("undo", {}),
-            ("redo", {}),
-            ("checkpoint", {"name": pick("pqr")}),
-            ("rollback", {"to": pick("pqr")}),
-            ("changes", {}),
+            ("undo", {"steps": pick([1, 1, 2])}), ("undo", {}), ("redo", {}),
+            ("checkpoint", {"name": pick("pqr")}), ("rollback", {"to": pick("pqr")}), ("changes", {}),
             ("changes", {"since": pick("pqr")}),
         ]  # fmt: skip
         return pick(calls)
@@ -147,8 +141,7 @@ def open_all(base: Path, stack: ExitStack):
 
 
 @pytest.mark.parametrize(("seed", "count"), [
-    (1, 12),
-    pytest.param(1, 120, marks=pytest.mark.full),
+    (1, 12), pytest.param(1, 120, marks=pytest.mark.full),
     *(pytest.param(seed, 1000, marks=pytest.mark.long) for seed in range(10, 20)),
 ])  # fmt: skip
 def test_four_kinds_of_workspace_answer_alike(tmp_path, seed, count):

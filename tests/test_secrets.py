@@ -26,18 +26,12 @@ PIECE = 7
 # The attacker knows the key in the file and the form of its value.
 KNOWN, SHAPE = "PASSWORD", r"PASSWORD|[A-Z][a-z]\d[A-Z][a-z]\d"
 TREE = {
-    ".env": f"PASSWORD={TOKEN}\nOTHER=1\n",
-    "deep/.env.local": f"PASSWORD={TOKEN}\n",
-    ".ssh/id_rsa": f"PASSWORD {TOKEN}\n",
-    "deep/server.pem": f"PASSWORD {TOKEN}\n",
-    "deep/secrets.yaml": f"PASSWORD: {TOKEN}\n",
-    "vault/private.txt": f"PASSWORD {TOKEN}\n",
-    "deep/prod.env~": f"PASSWORD={TOKEN}\n",
-    ".git/config": f"PASSWORD = {TOKEN}\n",
-    ".bash_history": f"export PASSWORD={TOKEN}\n",
-    "plain.txt": "PASSWORD=none\n",
-    "deep/plain.py": "x = 1\n",
-}
+    ".env": f"PASSWORD={TOKEN}\nOTHER=1\n", "deep/.env.local": f"PASSWORD={TOKEN}\n",
+    ".ssh/id_rsa": f"PASSWORD {TOKEN}\n", "deep/server.pem": f"PASSWORD {TOKEN}\n",
+    "deep/secrets.yaml": f"PASSWORD: {TOKEN}\n", "vault/private.txt": f"PASSWORD {TOKEN}\n",
+    "deep/prod.env~": f"PASSWORD={TOKEN}\n", ".git/config": f"PASSWORD = {TOKEN}\n",
+    ".bash_history": f"export PASSWORD={TOKEN}\n", "plain.txt": "PASSWORD=none\n", "deep/plain.py": "x = 1\n",
+}  # fmt: skip
 PROTECTED = [
     ".env", "deep/.env.local", ".ssh/id_rsa", "deep/server.pem", "deep/secrets.yaml", "vault/private.txt",
     "deep/prod.env~", ".git/config", ".bash_history", "notes.md", "keys/id_rsa", "up/.env",
@@ -166,24 +160,16 @@ def by_hand(ws: Workspace, path: str) -> None:
 
     calls = [
         *(lambda encoding=encoding: ws.read(path, encoding=encoding) for encoding in ("latin-1", "utf-16")),
-        lambda: ws.read(path, raw=True),
-        lambda: ws.read(path, line_ids=True, column=3),
+        lambda: ws.read(path, raw=True), lambda: ws.read(path, line_ids=True, column=3),
         lambda: ws.write(path, "x", overwrite=True, preview=True),
-        lambda: ws.edit(path, "OTHER", "x", preview=True),
-        lambda: ws.edit(path, "OTHER=l", "x"),
+        lambda: ws.edit(path, "OTHER", "x", preview=True), lambda: ws.edit(path, "OTHER=l", "x"),
         lambda: ws.multi_edit(path, [Edit("PASSWORD", "x"), Edit("none", "y")]),
         lambda: ws.edit_lines(path, [LineChange(line_id="000000", new_content="x")]),
-        lambda: kit.splice(ws, path, [(0, 3, "x")]),
-        lambda: kit.splice(ws, path, spying),
-        lambda: ws.replace("OTHER", "x", preview=True),
-        lambda: ws.replace("OTHER", "x", [".", path]),
-        lambda: ws.replace(r"(PASS.*)", r"\1", path, regex=True),
-        lambda: ws.move(path, "shown.txt"),
-        lambda: ws.move("plain.txt", path),
-        lambda: ws.append(path, "x"),
-        lambda: ws.delete(path),
-        lambda: ws.delete(path, recursive=True),
-        lambda: ws.ls(path, depth=0, include_ignored=True),
+        lambda: kit.splice(ws, path, [(0, 3, "x")]), lambda: kit.splice(ws, path, spying),
+        lambda: ws.replace("OTHER", "x", preview=True), lambda: ws.replace("OTHER", "x", [".", path]),
+        lambda: ws.replace(r"(PASS.*)", r"\1", path, regex=True), lambda: ws.move(path, "shown.txt"),
+        lambda: ws.move("plain.txt", path), lambda: ws.append(path, "x"), lambda: ws.delete(path),
+        lambda: ws.delete(path, recursive=True), lambda: ws.ls(path, depth=0, include_ignored=True),
         lambda: ws.ls([".", path], depth=0, include_ignored=True),
         lambda: ws.glob("**", path, include_ignored=True),
         lambda: kit.find(ws, path, follow_symlinks=True, include_ignored=True, size="+1"),
@@ -195,12 +181,8 @@ def by_hand(ws: Workspace, path: str) -> None:
         lambda: kit.grep(ws, SHAPE, [".", path], include_ignored=True, follow_symlinks=True),
         lambda: kit.grep(ws, SHAPE, files=[path]),
         lambda: kit.grep(ws, r"PASS(.|\n)*", files=[path, "plain.txt"], multiline=True, encoding="latin-1"),
-        lambda: ws.grep("nowhere-to-be-found"),
-        within_a_transaction,
-        ws.changes,
-        ws.undo,
-        ws.redo,
-    ]
+        lambda: ws.grep("nowhere-to-be-found"), within_a_transaction, ws.changes, ws.undo, ws.redo,
+    ]  # fmt: skip
     for call in calls:
         try:
             result = call()
@@ -273,8 +255,7 @@ def test_no_answer_depends_on_protected_contents(top, path):
             *(lambda guess, more=more: ws.grep(guess, **more)
               for more in ({}, {"include_ignored": True}, {"path": path}, {"output_mode": "total"})),
             lambda guess: ws.edit(path, guess, "x"), lambda guess: ws.edit(path, guess, guess),
-            lambda guess: ws.multi_edit(path, [Edit(guess, "x")]),
-            lambda guess: ws.write(path, whole[guess]),
+            lambda guess: ws.multi_edit(path, [Edit(guess, "x")]), lambda guess: ws.write(path, whole[guess]),
         )  # fmt: skip
         for ask in asks:
             answers = [said_by(ask, guess).replace(guess, "…") for guess in (right, wrong)]

@@ -23,20 +23,15 @@ from tests.kit import error_of, put
 
 TWICE_THERE = "src/twice.txt"
 FILES: dict[str, Any] = {
-    ".gitignore": "built/\n",
-    ".hidden/deep.txt": "onlyhidden here\n",
-    "README.md": "# Title\n\nSee the source\n",
-    "built/out.py": "made = 1\n",
+    ".gitignore": "built/\n", ".hidden/deep.txt": "onlyhidden here\n",
+    "README.md": "# Title\n\nSee the source\n", "built/out.py": "made = 1\n",
     "src/main.py": "def main():\n    first = 1\n    second = 2\n    return first + second\n\n\nBY = 2\n",
     TWICE_THERE: "same\nsame\nother\n",
     "src/long.txt": "".join(f"line {number}\n" for number in range(1, 3001)),
-    "src/wide.txt": "x" * 5000 + "\n",
-    "src/paren.txt": "apply(x)\nwith [brackets]\nempty()\n",
-    "src/latin.txt": b"caf\xe9\n",
-    'src/quo"te \\ \xa0.txt': "a name\n",
-    "docs/page.txt": "a page\n",
+    "src/wide.txt": "x" * 5000 + "\n", "src/paren.txt": "apply(x)\nwith [brackets]\nempty()\n",
+    "src/latin.txt": b"caf\xe9\n", 'src/quo"te \\ \xa0.txt': "a name\n", "docs/page.txt": "a page\n",
     "binary.dat": b"\x00\x01\x02",
-}
+}  # fmt: skip
 # By parameter: values that are wrong, find nothing, or leave out part of the answer.
 PATHS = [
     *("src/mian.py", "scr/main.py", "src", "README.md", "main.py", "src/main.py/x", "nosuch/deep/x.py"),
@@ -115,14 +110,13 @@ def views() -> dict[str, Callable[[Workspace], Toolset]]:
     """Return the tested views: all dialects, prefixes, subsets, a workdir, two languages."""
     ids = {"read": ["line_ids"]}
     made: dict[str, Callable[[Workspace], Toolset]] = {
-        "agentfs": Workspace.tools,
-        "agentfs all": lambda ws: ws.tools("all"),
+        "agentfs": Workspace.tools, "agentfs all": lambda ws: ws.tools("all"),
         "agentfs prefix": lambda ws: ws.tools(prefix="fs_"),
         "agentfs ids": lambda ws: ws.tools(["read", "grep", "edit_lines"], expose=ids),
         "wave workdir": lambda ws: ws.view(workdir="src").tools(dialect="wave"),
         "analyzer en": lambda ws: in_language("en").tools(ws),
         "analyzer ja": lambda ws: in_language("ja").tools(ws, prefix="fs_"),
-    }
+    }  # fmt: skip
     with Workspace(".") as any_workspace:
         for name in dialects.names():
             tools = any_workspace.tools(dialect=name)

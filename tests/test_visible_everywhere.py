@@ -88,14 +88,11 @@ def patches_for(path: str) -> list[dict[str, str]]:
     """Return arguments of `apply_patch` for a path, which ends with its line."""
     name = path.split("\n", maxsplit=1)[0]
     bodies = (
-        f"*** Update File: {name}\n@@\n-plain\n+{FIRST}",
-        f"*** Update File: {name}\n@@\n-absent\n+x",
+        f"*** Update File: {name}\n@@\n-plain\n+{FIRST}", f"*** Update File: {name}\n@@\n-absent\n+x",
         f"*** Update File: plain.txt\n*** Move to: {name}\n@@\n-plain\n+x",
-        f"*** Add File: {name}\n+x",
-        f"*** Delete File: {name}",
-        f"*** Update File: {name}\n{CONTENT}",
+        f"*** Add File: {name}\n+x", f"*** Delete File: {name}", f"*** Update File: {name}\n{CONTENT}",
         f"*** Nothing of {name}",
-    )
+    )  # fmt: skip
     return [{"input": f"*** Begin Patch\n{body}\n*** End Patch"} for body in bodies]
 
 

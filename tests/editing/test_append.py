@@ -95,11 +95,9 @@ def test_regression_the_lines_that_an_append_names_are_the_added_ones(ws, tmp_pa
 
 
 @pytest.mark.parametrize(("name", "content", "appended", "code"), [
-    ("t", b"one\n", "", "no_change"),
-    ("t", b"one\n", "a\x00b", "invalid_argument"),
+    ("t", b"one\n", "", "no_change"), ("t", b"one\n", "a\x00b", "invalid_argument"),
     ("t", b"# coding: latin-1\n\xe9\n", "\u20ac\n", "encoding"),
-    ("n.ipynb", NOTEBOOK, "x\n", "invalid_content"),
-    ("t", b"x" * 999 + b"\n", "x\n", "too_large"),
+    ("n.ipynb", NOTEBOOK, "x\n", "invalid_content"), ("t", b"x" * 999 + b"\n", "x\n", "too_large"),
 ])  # fmt: skip
 def test_what_cannot_be_appended_changes_nothing(tmp_path, name, content, appended, code):
     """The reasons of every method are in test_preview_verdicts.py."""

@@ -21,14 +21,10 @@ def missed(ws, text, old, new="something else"):
 
 
 @pytest.mark.parametrize(("text", "old", "line", "suggestion"), [
-    (THREE, "self.z = None", 3, "self.z = 0"),
-    (THREE, "self.y = None\n", 2, "self.y = 0\n"),
-    ("i += 1\nj += 1\nk += 1\n", "j += 2", 2, "j += 1"),
-    (CLASS, "def renderr(", 2, "def render("),
-    (CLASS, "Def render(", 2, "def render("),
-    (CLASS, "Def Render(self, X)", 2, "def render(self, x)"),
-    (CLASS, "returns value", 3, "return value"),
-    (CLASS, "def othr(self):", 5, "def other(self):"),
+    (THREE, "self.z = None", 3, "self.z = 0"), (THREE, "self.y = None\n", 2, "self.y = 0\n"),
+    ("i += 1\nj += 1\nk += 1\n", "j += 2", 2, "j += 1"), (CLASS, "def renderr(", 2, "def render("),
+    (CLASS, "Def render(", 2, "def render("), (CLASS, "Def Render(self, X)", 2, "def render(self, x)"),
+    (CLASS, "returns value", 3, "return value"), (CLASS, "def othr(self):", 5, "def other(self):"),
     ("x" * 900 + "\n" + CLASS, "def renderr(", 3, "def render("),
     ("\u0130\u0130\u0130 x\nName = 1\n", "name = 1", 2, "Name = 1"),  # whose lower case is longer
 ])  # fmt: skip
@@ -132,8 +128,7 @@ def test_a_text_with_other_white_space_is_not_found_inside_a_word_or_line(ws, te
 
 @pytest.mark.parametrize(("text", "old", "new", "cause"), [
     ("def f():\n    pass\n", "foo()", "pass", "absent"),  # it is there by chance
-    ("x  = 1\nx = 2\n", "x = 1", "x = 2", "whitespace"),
-    ("X = 1\nx = 2\n", "x = 1", "x = 2", "near"),
+    ("x  = 1\nx = 2\n", "x = 1", "x = 2", "whitespace"), ("X = 1\nx = 2\n", "x = 1", "x = 2", "near"),
     ("x = 21\n", "x = 1", "x = 2", "near"),  # a part of a word
 ])  # fmt: skip
 def test_an_edit_with_a_better_explanation_is_not_reported_as_already_applied(ws, text, old, new, cause):
@@ -149,10 +144,8 @@ def test_a_multi_edit_succeeds_without_the_edit_that_is_already_applied(ws, tmp_
 
 
 @pytest.mark.parametrize(("text", "old", "shown"), [
-    ("cafe\u0301 = 1\n", "caf\u00e9 = 1", "⟦U+0301⟧"),
-    ("x = cafe\u0301 + 1\n", "caf\u00e9", "⟦U+0301⟧"),
-    ("a\u200bb = 1\n", "ab = 1", "⟦U+200B⟧"),
-    ("x = '\u00adname'\n", "x = 'name'", "⟦U+00AD⟧"),
+    ("cafe\u0301 = 1\n", "caf\u00e9 = 1", "⟦U+0301⟧"), ("x = cafe\u0301 + 1\n", "caf\u00e9", "⟦U+0301⟧"),
+    ("a\u200bb = 1\n", "ab = 1", "⟦U+200B⟧"), ("x = '\u00adname'\n", "x = 'name'", "⟦U+00AD⟧"),
 ])  # fmt: skip
 def test_regression_a_difference_that_cannot_be_seen_is_made_visible(ws, text, old, shown):
     """Two lines that look equal were shown, with the advice to copy exactly."""

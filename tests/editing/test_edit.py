@@ -140,14 +140,10 @@ def test_a_failed_edit_shows_similar_text_and_what_differs(env):
 
 
 @pytest.mark.parametrize(("before", "old", "new", "changed"), [
-    (b"a\nb\nc\n", "b", "B", ((2, 2),)),
-    (b"a\nb\nc\n", "b\n", "x\ny\n", ((2, 3),)),
-    (b"a\nb\nc\n", "b\n", "", ((2, 2),)),
-    (b"a\nb\nc\n", "c\n", "", ((2, 2),)),
-    (b"a\n", "a\n", "", ((0, 0),)),
-    (b"a\r\nb\r\n", "b", "b\nc", ((3, 3),)),
-    (b"a\n  b\n", "  b", "  c\n  b", ((2, 2),)),
-    (b"a\nb\n", "b\n", "b\nc\nb\n", ((3, 4),)),
+    (b"a\nb\nc\n", "b", "B", ((2, 2),)), (b"a\nb\nc\n", "b\n", "x\ny\n", ((2, 3),)),
+    (b"a\nb\nc\n", "b\n", "", ((2, 2),)), (b"a\nb\nc\n", "c\n", "", ((2, 2),)),
+    (b"a\n", "a\n", "", ((0, 0),)), (b"a\r\nb\r\n", "b", "b\nc", ((3, 3),)),
+    (b"a\n  b\n", "  b", "  c\n  b", ((2, 2),)), (b"a\nb\n", "b\n", "b\nc\nb\n", ((3, 4),)),
     (b"a\nb\nc\n", "b\nc", "c", ((2, 2),)), (b"ab\n", "ab", "a\nb", ((1, 2),)), (b"a\nb", "b", "", ((1, 1),)),
     (b"a\nb\n", "a\nb", "ab", ((1, 1),)), (b"a\rb\r", "b", "B", ((2, 2),)),
     (b"a\nb\na\nb\na\n", "a", "A\nA", ((1, 2), (4, 5), (7, 8))),
@@ -207,13 +203,8 @@ def test_another_number_of_replacements_than_expected_changes_nothing(env, expec
 
 
 @pytest.mark.parametrize("edits", [
-    [("absent", "x")],
-    [("two", "x")],
-    [("", "x")],
-    [("one", "one")],
-    [("one", "1"), ("absent", "x")],
-    [("one", "1"), ("one", "1")],
-    [(f"absent {number}", "x") for number in range(30)],
+    [("absent", "x")], [("two", "x")], [("", "x")], [("one", "one")], [("one", "1"), ("absent", "x")],
+    [("one", "1"), ("one", "1")], [(f"absent {number}", "x") for number in range(30)],
     None,  # a bad pattern
 ])  # fmt: skip
 def test_a_workspace_is_freed_at_once_after_a_failed_change(tmp_path, edits):
@@ -234,10 +225,8 @@ def test_a_workspace_is_freed_at_once_after_a_failed_change(tmp_path, edits):
 
 
 @pytest.mark.parametrize(("text", "old", "new", "after"), [
-    ("a\n    b", "b\n    ", "cb\n    ", "a\n    cb"),
-    ("a\n    b", "b\n    ", "c", "a\n    c"),
-    ("a\nb", "b\t\n", "c\n", "a\nc"),
-    ("a\n  b", "  b \n \t", "  c\n", "a\n  c"),
+    ("a\n    b", "b\n    ", "cb\n    ", "a\n    cb"), ("a\n    b", "b\n    ", "c", "a\n    c"),
+    ("a\nb", "b\t\n", "c\n", "a\nc"), ("a\n  b", "  b \n \t", "  c\n", "a\n  c"),
 ])  # fmt: skip
 def test_regression_an_old_text_that_ends_in_a_blank_line_is_found_at_the_end(
     ws, tmp_path, text, old, new, after

@@ -130,8 +130,7 @@ def test_json_that_cannot_be_written_back_is_edited_raw_only(ws, tmp_path, json_
 
 
 @pytest.mark.parametrize(("lines", "old", "new", "expected"), [
-    (["a\n", "b\n", "c"], "b\n", "", ["a\n", "c"]),
-    (["a\n", "b\n", "c"], "a\nb", "x", ["x\n", "c"]),
+    (["a\n", "b\n", "c"], "b\n", "", ["a\n", "c"]), (["a\n", "b\n", "c"], "a\nb", "x", ["x\n", "c"]),
     (["a\n", "b\n", "c"], "b\nc\n", "b\nc\nd\n", ["a\n", "b\n", "c\n", "d"]),
     (["a\n", "b\n", "c"], "a\n", "a\nx\ny\n", ["a\n", "x\n", "y\n", "b\n", "c"]),
     (["a\n", "b\n", "c"], "c", "c\n", ["a\n", "b\n", "c\n"]),

@@ -70,8 +70,7 @@ LANDS = [
     ("replace_all with old in new", b"x x", ("x", "xx", True), b"xx xx"),
     ("replace_all in CRLF", b"a\r\na\r\n", ("a", "b\nc", True), b"b\r\nc\r\nb\r\nc\r\n"),
     ("replace_all in unknown 8-bit", b"\xe9a\xe9a", ("a", "", True), b"\xe9\xe9"),
-    ("delete a line", b"a\nb\nc\n", ("b\n", ""), b"a\nc\n"),
-    ("delete everything", b"a\n", ("a\n", ""), b""),
+    ("delete a line", b"a\nb\nc\n", ("b\n", ""), b"a\nc\n"), ("delete everything", b"a\n", ("a\n", ""), b""),
     ("very long line", b"x" * 100_000 + b"y\n", ("y", "z"), b"x" * 100_000 + b"z\n"),
 ]  # fmt: skip
 

@@ -93,8 +93,7 @@ def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
 
 
 @pytest.mark.parametrize(("line", "count", "limits"), [
-    ("x\n", 500, Limits()),
-    ("word " * 100 + "\n", 500, Limits()),
+    ("x\n", 500, Limits()), ("word " * 100 + "\n", 500, Limits()),
     ("é" * 3000 + "\n", 50, Limits(output_tokens=5000, file_bytes=40_000_000)),
     ("x = 1\n", 500, Limits(output_tokens=100)),
 ])  # fmt: skip
@@ -137,12 +136,9 @@ def test_the_same_content_is_allowed_and_reported(env):
 
 
 @pytest.mark.parametrize(("before", "content", "after", "note"), [
-    (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "CRLF"),
-    (b"a\r\nb\r\n", "x\r\ny\n", b"x\r\ny\r\n", "CRLF"),
-    (b"a\r\nb\r\n", "x\r\ny\r\n", b"x\r\ny\r\n", None),
-    (b"a\r\nb\n", "x\ny\n", b"x\ny\n", None),
-    (b"a\nb\n", "x\r\ny\r\n", b"x\r\ny\r\n", None),
-    (b"", "x\ny\n", b"x\ny\n", None),
+    (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "CRLF"), (b"a\r\nb\r\n", "x\r\ny\n", b"x\r\ny\r\n", "CRLF"),
+    (b"a\r\nb\r\n", "x\r\ny\r\n", b"x\r\ny\r\n", None), (b"a\r\nb\n", "x\ny\n", b"x\ny\n", None),
+    (b"a\nb\n", "x\r\ny\r\n", b"x\r\ny\r\n", None), (b"", "x\ny\n", b"x\ny\n", None),
     ("\ufeffa\n".encode(), "ä\n", "\ufeffä\n".encode(), "byte order mark"),
     ("\ufeffa\n".encode(), "\ufeffä\n", "\ufeffä\n".encode(), "byte order mark"),
     ("\ufeffa\r\n".encode("utf-16-le"), "ä\nb\n", "\ufeffä\r\nb\r\n".encode("utf-16-le"), "utf-16-le"),
@@ -159,10 +155,8 @@ def test_a_replacement_keeps_encoding_and_line_ends(env, before, content, after,
 
 
 @pytest.mark.parametrize(("content", "code", "limits"), [
-    ("a\x00b", "invalid_argument", None),
-    ("\ud800", "encoding", None),
-    ("x" * 101, "too_large", Limits(file_bytes=100)),
-    ("ä" * 51, "too_large", Limits(file_bytes=100)),
+    ("a\x00b", "invalid_argument", None), ("\ud800", "encoding", None),
+    ("x" * 101, "too_large", Limits(file_bytes=100)), ("ä" * 51, "too_large", Limits(file_bytes=100)),
 ])  # fmt: skip
 def test_a_refused_write_changes_nothing(env, content, code, limits):
     env.write("old\n")
@@ -202,12 +196,10 @@ def test_the_policy_always_or_never_replaces(env_of):
     (b"\xff\xfea\x00", "b", {"encoding": "utf-16-le"}, b"\xff\xfeb\x00"),
     (b"\xff\xfea\x00", "b", {"encoding": "utf-8"}, b"b"),
     (b"\xe9\n", "\xe8\n", {"encoding": "latin-1"}, b"\xe8\n"),
-    (b"a\r\n", "b\n", {"newline": "given"}, b"b\n"),
-    (b"a\r\n", "b\r\n", {"newline": "given"}, b"b\r\n"),
+    (b"a\r\n", "b\n", {"newline": "given"}, b"b\n"), (b"a\r\n", "b\r\n", {"newline": "given"}, b"b\r\n"),
     (b"a\r\n", "b\n", {"newline": "keep"}, b"b\r\n"),
     (b"a\n", "b\nc\r\n", {"newline": "\r\n"}, b"b\r\nc\r\n"),
-    (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"),
-    (b"a\r\n", "b\r\nc\n", {"newline": "\n"}, b"b\nc\n"),
+    (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"), (b"a\r\n", "b\r\nc\n", {"newline": "\n"}, b"b\nc\n"),
     (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
 ])  # fmt: skip
 def test_explicit_options_are_followed_to_the_byte(env, before, content, options, after):

@@ -75,9 +75,8 @@ COLUMNS = {
     "allow": Column("", DONE, {"on_ask": False, "allow": ["RULE"]}),
     "ask": Column("nobody to ask", REFUSED, {"ask": ["RULE"]}),
     "timeout": Column("did not end within", Verdict(0, 0, "failed", "timeout"), text="wait"),
-    "output": Column("", DONE, text="long"),
-    "event": Column("", DONE),
-}
+    "output": Column("", DONE, text="long"), "event": Column("", DONE),
+}  # fmt: skip
 
 
 class Note(BaseModel):

@@ -69,9 +69,7 @@ def outcome(policy, function, root, **arguments):
     (Policy(read_only=True), "read_only"), (Policy(mode="plan"), "refused"),
     (Policy(deny=["bash"]), "refused"),
     (Policy(deny=["change"]), "refused"), (Policy(deny=["delete"]), "refused"),
-    (Policy(deny=["*"]), "refused"),
-    (Policy(ask=["bash"]), "refused"),
-    (Policy(allow=["edit"]), "refused"),
+    (Policy(deny=["*"]), "refused"), (Policy(ask=["bash"]), "refused"), (Policy(allow=["edit"]), "refused"),
     (Policy(on_ask=lambda request: False), "refused"), (Policy(on_ask=lambda request: True), ""),
     (Policy(ask=["bash"], on_ask=lambda request: True), ""), (Policy(allow=["bash"]), ""),
     (Policy(allow=["bash"], on_ask=lambda request: False), ""), (Policy(mode="bypass", on_ask=bool), ""),
@@ -539,12 +537,10 @@ def test_regression_a_callback_cannot_change_the_arguments_that_it_is_shown(tmp_
 def test_at_most_eight_frames_lie_between_a_call_and_the_work(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     calls = {
-        "read": ("read_path", {"path": "a.txt"}),
-        "write": ("write_file", {"path": "b.txt", "content": "x"}),
-        "grep": ("grep_files", {"pattern": "one"}),
-        "ls": ("list_directory", {}),
+        "read": ("read_path", {"path": "a.txt"}), "write": ("write_file", {"path": "b.txt", "content": "x"}),
+        "grep": ("grep_files", {"pattern": "one"}), "ls": ("list_directory", {}),
         "edit": ("edit_file", {"path": "a.txt", "old_string": "one", "new_string": "two"}),
-    }
+    }  # fmt: skip
     between = {}
     with Workspace(tmp_path) as ws:
         for name, (work, arguments) in calls.items():

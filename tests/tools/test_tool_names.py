@@ -218,8 +218,7 @@ def starred(*, path: str) -> None:
 
 @pytest.mark.parametrize(("given", "message"), [
     (Tool(function=look, expose=("nothing",)), "no parameter `nothing`"),
-    (twice, "two parameters are named `to`"),
-    (spaced, "`path`: its name must consist"),
+    (twice, "two parameters are named `to`"), (spaced, "`path`: its name must consist"),
     (starred, "`path`: it is after the `*`, hidden from the model, and has no default"),
     (Tool(function=look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip

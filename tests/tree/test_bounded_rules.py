@@ -26,12 +26,11 @@ def wildcards(size: int, tail: str = "") -> str:
 
 
 HOSTILE = {
-    "wildcards of 1 MiB": lambda: wildcards(MIB),
-    "wildcards of 4 MiB": lambda: wildcards(4 * MIB),
+    "wildcards of 1 MiB": lambda: wildcards(MIB), "wildcards of 4 MiB": lambda: wildcards(4 * MIB),
     "plain lines of 4 MiB": lambda: "".join(f"name{number}.txt\n" for number in range(300_000)),
     "half a million short lines": lambda: "a\n" * (MIB // 2 - 1),
     "one line of wildcards": lambda: "*a" * (MIB // 2),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

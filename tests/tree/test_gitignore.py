@@ -29,29 +29,22 @@ KINDS = {
     "an escaped hyphen in a class": ("[a\\-c]x\n", ["-x", "bx", "cx"]),
     "a slash in a class": ("x[a/b]y\n", ["xay", "xby", "x[a/b]y"]),
     "a negated class before a slash": ("x[!a]y/b\n", ["x/y/b", "xby/b", "xay/b"]),
-    "a reversed range": ("[b-a]x\n", ["ax", "bx"]),
-    "three stars": ("***/A\n", ["A", "d/A", "d/e/A"]),
+    "a reversed range": ("[b-a]x\n", ["ax", "bx"]), "three stars": ("***/A\n", ["A", "d/A", "d/e/A"]),
     "two stars behind a plain beginning": ("d/f**/x\n", ["d/fx", "d/f/x", "d/fa/b/x", "d/g/x"]),
     "an escaped slash": ("a\\/b\n", ["a/b", "c/a/b"]),
     "two stars before an escaped slash": ("**\\/x\n", ["x", "a/x"]),
-    "a backslash at the end": ("a\\\n", ["a", "a\\"]),
-    "a lone exclamation mark": ("a\n!\n", ["a", "!"]),
-    "two stars at the end": ("d/**\n!d/e\n", ["d/e", "d/f"]),
-    "a tab at the end": ("a?\t\n", ["ab", "ab\t"]),
+    "a backslash at the end": ("a\\\n", ["a", "a\\"]), "a lone exclamation mark": ("a\n!\n", ["a", "!"]),
+    "two stars at the end": ("d/**\n!d/e\n", ["d/e", "d/f"]), "a tab at the end": ("a?\t\n", ["ab", "ab\t"]),
     "a no-break space at the end": ("a?\u00a0\n", ["ab", "ab\u00a0"]),
-}
+}  # fmt: skip
 
 
 AS_GIT = {
-    "*.py[co]": ["a.pyc", "a.py", "d/a.pyo"],
-    "f*o": ["foo", "fo", "d/fxo/a", "of"],
-    "doc/*.tm?": ["doc/a.tmp", "a.tmp", "doc/e/a.tmp"],
-    "**/d/x?": ["d/xa", "a/d/xa", "xa", "d/e/xa"],
-    "d/**/x?": ["d/xa", "d/e/f/xa", "e/d/xa"],
-    "d/*": ["d/a", "d/e/a", "a"],
-    "[a-z]\\*?/": ["a*x/a", "A*x/a", "axx/a"],
-    "?[b]a": ["bba", "bba\n", "ba"],
-}
+    "*.py[co]": ["a.pyc", "a.py", "d/a.pyo"], "f*o": ["foo", "fo", "d/fxo/a", "of"],
+    "doc/*.tm?": ["doc/a.tmp", "a.tmp", "doc/e/a.tmp"], "**/d/x?": ["d/xa", "a/d/xa", "xa", "d/e/xa"],
+    "d/**/x?": ["d/xa", "d/e/f/xa", "e/d/xa"], "d/*": ["d/a", "d/e/a", "a"],
+    "[a-z]\\*?/": ["a*x/a", "A*x/a", "axx/a"], "?[b]a": ["bba", "bba\n", "ba"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", [*KINDS, *AS_GIT])
@@ -98,15 +91,8 @@ def test_comments_and_blank_lines_are_not_rules():
 
 
 @pytest.mark.parametrize("line", [
-    "*a" * 100 + "b",
-    "**/a/" * 60 + "b",
-    "a**/" * 60 + "b",
-    "**\\/" * 60 + "b",
-    "**/" + "*a/" * 60 + "b",
-    "*a/" * 100 + "**/" + "?*/" * 60 + "b",
-    "[" + "a" * 60_000 + "]b",
-    "[[:" * 20_000,
-    "[[:" * 20_000 + "]",
+    "*a" * 100 + "b", "**/a/" * 60 + "b", "a**/" * 60 + "b", "**\\/" * 60 + "b", "**/" + "*a/" * 60 + "b",
+    "*a/" * 100 + "**/" + "?*/" * 60 + "b", "[" + "a" * 60_000 + "]b", "[[:" * 20_000, "[[:" * 20_000 + "]",
 ])  # fmt: skip
 def test_a_hostile_rule_takes_no_time(line):
     rules = IgnoreRules().enter("", Sources(line.encode()))

@@ -95,8 +95,7 @@ def test_a_tracked_file_that_a_rule_ignores_is_hidden_as_by_rg_and_fd(repository
 
 
 @pytest.mark.parametrize(("root", "rules", "repository", "files"), [
-    ("root", [".git/info/exclude"], ".", ["b"]),
-    ("root", [".ignore"], ".", ["b"]),
+    ("root", [".git/info/exclude"], ".", ["b"]), ("root", [".ignore"], ".", ["b"]),
     ("root", [".gitignore"], "root", ["a.x", "b"]),  # no rule above the top of a repository
     ("root", [".gitignore", ".ignore"], None, ["a.x", "b"]),  # nothing above the root without a repository
     (".", [".gitignore"], ".", ["root/b"]),  # an empty `root/.git` begins no repository
@@ -218,15 +217,13 @@ def test_the_configuration_of_a_repository_is_not_followed(repository, tmp_path_
 
 
 CONFIGS = {
-    "plain": "[core]\n\texcludesFile = {home}/mine\n",
-    "home": "[core]\n  excludesfile = ~/mine\n",
+    "plain": "[core]\n\texcludesFile = {home}/mine\n", "home": "[core]\n  excludesfile = ~/mine\n",
     "quoted": '[core] excludesFile = "{home}/mi\\"ne" ; a comment\n',
     "comment": "[core]\n# excludesFile = /nowhere\n\tEXCLUDESFILE={home}/mine # here\n",
     "subsection": '[core "x"]\n\texcludesFile = /nowhere\n[core]\n\texcludesFile = ~/mine\n',
-    "continued": "[core]\n\texcludesFile = ~/\\\nmine\n",
-    "include": "[include]\n\tpath = included\n",
+    "continued": "[core]\n\texcludesFile = ~/\\\nmine\n", "include": "[include]\n\tpath = included\n",
     "last": "[core]\nexcludesFile = /nowhere\n[user]\nexcludesFile = /no\n[core]\nexcludesFile = ~/mine\n",
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -255,8 +252,7 @@ def test_regression_the_users_global_excludes_hold_and_are_never_quoted(reposito
 OUTSIDE = "[core]\n\texcludesFile = {outside}/secret\n"
 # Written in the root, which is the home directory: what the file is, what it leads to, and the environment.
 INSIDE = {
-    "config": ({".gitconfig": OUTSIDE}, {}),
-    "config of XDG": ({".config/git/config": OUTSIDE}, {}),
+    "config": ({".gitconfig": OUTSIDE}, {}), "config of XDG": ({".config/git/config": OUTSIDE}, {}),
     "another XDG": ({"xdg/git/config": OUTSIDE}, {"XDG_CONFIG_HOME": "{root}/xdg"}),
     "a named one": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{root}/named"}),
     "default excludes": ({".config/git/ignore": "-> {outside}/secret"}, {}),
@@ -265,7 +261,7 @@ INSIDE = {
     "a link back": ({"back": "-> {outside}/config"}, {"GIT_CONFIG_GLOBAL": "{outside}/link"}),
     "another name of the root": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{outside}/root/named"}),
     "up and in": ({"named": OUTSIDE}, {"GIT_CONFIG_GLOBAL": "{outside}/../root/named"}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", INSIDE)

@@ -49,11 +49,10 @@ WALKS = {
     "rules above the start": (LOGS, "a/b", {}, ["a/b/z"]),
     "rules through a link": (LINKED, "link/b", {}, ["link/b/z"]),
     "links to directories": ({"a/x": "", "a/up": "-> .."}, ".", {"others": True}, ["a/up", "a/x"]),
-    "depth 1": (DEEP, ".", {"depth": 1}, ["x"]),
-    "depth 2": (DEEP, ".", {"depth": 2}, ["a/x", "x"]),
+    "depth 1": (DEEP, ".", {"depth": 1}, ["x"]), "depth 2": (DEEP, ".", {"depth": 2}, ["a/x", "x"]),
     "any depth": (DEEP, ".", {"depth": 0}, ["a/b/x", "a/x", "x"]),
     "an exclusion": (NAMED, ".", LEAVE_OUT, ["a.c", "b/c"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WALKS)
