@@ -2,6 +2,7 @@
 
 Each call runs in a process of its own, whose peak is compared with what it took before the call.
 """
+# ruff: noqa: E501 - a row of a table is one line
 
 import os
 import re
@@ -87,25 +88,15 @@ TEXT = b"BT /F1 12 Tf %s ET"
 CALLS = {
     "each character": (lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "b", replace_all=True)', "ok"),
     "each character goes": (lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "", replace_all=True)', "ok"),
-    "each character too large": (
-        lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "ab", replace_all=True)', "too_large",
-    ),
-    "mixed line ends": (
-        lambda: b"a\r\nb\n" * (10 * MIB // 5), 'ws.edit("f", "a", "c", replace_all=True)', "ok",
-    ),
+    "each character too large": (lambda: b"a" * 10 * MIB, 'ws.edit("f", "a", "ab", replace_all=True)', "too_large"),
+    "mixed line ends": (lambda: b"a\r\nb\n" * (10 * MIB // 5), 'ws.edit("f", "a", "c", replace_all=True)', "ok"),
     "every second line, and its undo": (lines, 'ws.edit("f", "a", "c", replace_all=True); ws.undo()', "ok"),
     "a miss among empty lines": (lambda: b"\n" * 10 * MIB, 'ws.edit("f", "some text", "b")', "no_match"),
     "a miss in one long line": (lambda: b"ab " * (10 * MIB // 3), 'ws.edit("f", "some ab", "b")', "no_match"),
     "a large old text": (lines, 'ws.edit("f", "a\\nb\\n" * 1_000_000 + "x", "b")', "no_match"),
-    "a miss among many lines": (
-        lambda: many(399_000), 'ws.edit("f", "line 0200000 of the fil\\nx", "b")', "no_match",
-    ),
-    "one wide character": (
-        lambda: b"ab\n" * (3 * MIB) + "😀".encode(), 'ws.edit("f", "b", "c", replace_all=True)', "ok",
-    ),
-    "many lines compared": (
-        lambda: many(199_000), 'ws.write("f", "other line\\n" * 190_000, overwrite=True)', "ok",
-    ),
+    "a miss among many lines": (lambda: many(399_000), 'ws.edit("f", "line 0200000 of the fil\\nx", "b")', "no_match"),
+    "one wide character": (lambda: b"ab\n" * (3 * MIB) + "😀".encode(), 'ws.edit("f", "b", "c", replace_all=True)', "ok"),
+    "many lines compared": (lambda: many(199_000), 'ws.write("f", "other line\\n" * 190_000, overwrite=True)', "ok"),
     "many line ids": (
         lambda: many(240_000),
         """one = LineChange(new_content="x", line_id=ws.read("f", line_ids=True).line_ids[5])
@@ -115,9 +106,7 @@ CALLS = {
     "write over lines": (lambda: b"\n" * 10 * MIB, 'ws.write("f", "a\\n" * (5 << 20), overwrite=True)', "ok"),
     "line ids": (lambda: b"\n" * 7 * MIB, 'ws.read("f", line_ids=True)', "ok"),
     "a limit of any size": (lambda: b"\n" * 10 * MIB, 'ws.read("f", limit=10**9)', "ok"),
-    "lines of many characters": (
-        lambda: "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok",
-    ),
+    "lines of many characters": (lambda: "é😀\n".encode() * (10 * MIB // 7), 'ws.edit("f", "é", "e", replace_all=True)', "ok"),
     "a transaction of many files": (
         lambda: b"",
         """with ws.transaction() as tx:
@@ -139,17 +128,10 @@ CALLS = {
     "a page of 10 million texts": (lambda: pdf(TEXT % (b"(t) Tj " * 10_000_000)), 'ws.read("f")', "ok"),
     "a page of one long text": (lambda: pdf(TEXT % (b"(%s) Tj" % (b"a" * 60_000_000))), 'ws.read("f")', "ok"),
     "many pages": (lambda: pdf(TEXT % (b"(text) Tj " * 40_000), pages=50_000), 'ws.read("f")', "ok"),
-    "a cell of many lines": (
-        lambda: notebook(b'{"cell_type": "code", "source": "%s"}' % (rb"a\n" * 3_000_000)),
-        'ws.read("f.ipynb")', "ok",
-    ),
-    "an output of many lines": (
-        lambda: notebook(b'{"outputs": [{"text": "%s"}]}' % (rb"\n" * 5_000_000)), 'ws.read("f.ipynb")', "ok",
-    ),
+    "a cell of many lines": (lambda: notebook(b'{"cell_type": "code", "source": "%s"}' % (rb"a\n" * 3_000_000)), 'ws.read("f.ipynb")', "ok"),
+    "an output of many lines": (lambda: notebook(b'{"outputs": [{"text": "%s"}]}' % (rb"\n" * 5_000_000)), 'ws.read("f.ipynb")', "ok"),
     "many cells": (lambda: notebook(b"{}" + b",{}" * 3_400_000), 'ws.read("f.ipynb")', "ok"),
-    "a search of many lines": (
-        lambda: many(3_000_000), 'ws.grep(r"line .*7", "f", context=20, timeout=30)', "ok",
-    ),
+    "a search of many lines": (lambda: many(3_000_000), 'ws.grep(r"line .*7", "f", context=20, timeout=30)', "ok"),
     "a search over lines": (lambda: many(1_000_000), 'ws.grep(r"e\\nl", "f", multiline=True)', "ok"),
     "a search of one long line": (lambda: "é😀 ".encode() * (8 * MIB), 'ws.grep("😀 é", "f")', "ok"),
     "as many cells as are read": (lambda: notebook(b"{}" + b",{}" * 700_000), 'ws.read("f.ipynb")', "ok"),

@@ -1,4 +1,5 @@
 """Every changing method and every reason to refuse; a preview and the change agree."""
+# ruff: noqa: E501 - a row of a table is one line
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -82,32 +83,19 @@ CASES = {
     "a read-only file": Case("refused", on_file(0o444)),
     "a read-only file with hard links": Case("refused", on_file(0o444, 2)),
     "a file that only its group may write": Case("refused", on_file(0o464), others=LINK_ITSELF),
-    "another's file that may not be written": Case(
-        "refused", lambda top: os.chown(top / "d/f", SOMEBODY_ELSE, -1), others=LINK_ITSELF, root_only=True
-    ),
+    "another's file that may not be written": Case("refused", lambda top: os.chown(top / "d/f", SOMEBODY_ELSE, -1), others=LINK_ITSELF, root_only=True),
     "never shown": Case("protected", made(".env"), ".env"),
     "never changed": Case("protected", made(".mcp.json"), ".mcp.json"),
-    "a link to what is never changed": Case(
-        "protected",
-        lambda top: (made(".mcp.json")(top), linked(".mcp.json")(top)),
-        "link",
-        others=LINK_ITSELF,
-    ),
+    "a link to what is never changed": Case("protected", lambda top: (made(".mcp.json")(top), linked(".mcp.json")(top)), "link", others=LINK_ITSELF),
     "a FIFO": Case("not_regular", lambda top: os.mkfifo(top / "pipe"), "pipe"),
     "a directory": Case("not_a_file", path="d", others={"replace": "ok"}),
     "below a file": Case("not_a_directory", path="d/f/below"),
     "a link outside": Case("outside_workspace", linked("/etc"), "link/new"),
     "a link loop": Case("link_loop", linked("link"), "link", others=LINK_ITSELF),
     "a link": Case("ok", linked("d/f"), "link"),
-    "a link where none is followed": Case(
-        "refused", linked("d/f"), "link", Policy(symlinks="never", overwrite="always"), others=LINK_ITSELF
-    ),
+    "a link where none is followed": Case("refused", linked("d/f"), "link", Policy(symlinks="never", overwrite="always"), others=LINK_ITSELF),
     "too large": Case("too_large", made("d/f", b"old\n" * 100), limits=Limits(file_bytes=100)),
-    "binary": Case(
-        "binary",
-        made("d/f", b"old\0"),
-        others={"write": "ok", "replace": "no_match", "write_bytes": "ok", "delete": "ok"},
-    ),
+    "binary": Case("binary", made("d/f", b"old\0"), others={"write": "ok", "replace": "no_match", "write_bytes": "ok", "delete": "ok"}),
     "not read": Case("ok", policy=Policy(), others={"write": "unread"}),
     "read": Case("ok", policy=Policy(), before=lambda ws: ws.read("d/f")),
     "nothing is replaced": Case(
@@ -116,7 +104,7 @@ CASES = {
         others={"write": "already_exists", "write_bytes": "already_exists", "delete": "refused"},
     ),
     "a rule that denies": Case("refused", policy=Policy(overwrite="always", deny=["change(d/**)"])),
-}
+}  # fmt: skip
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 Each row of `LOOPS` keeps one loop busy as long as possible, through the public surface.
 """
+# ruff: noqa: E501 - a row of a table is one line
 
 import asyncio
 import time
@@ -101,21 +102,11 @@ def names(count: int, name: Callable[[int], str], call: Callable[[Workspace], An
 PROSE = " ".join(words(60_000))
 INDENTED = "x\n" * 350_000
 LOOPS = {
-    "names like a missing one": lambda: names(
-        2000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)
-    ),
+    "names like a missing one": lambda: names(2000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)),
     "types like an unknown one": lambda: names(1, str, lambda ws: ws.grep("a", type="py" * 500_000)),
-    "ids like an unknown one": lambda: edit_lines(
-        lambda _: [LineChange(line_id="ab" * 500_000, new_content="x")] * 5
-    ),
-    "places at another indentation": lambda: edit(
-        INDENTED + "        if deep:\n            work()\n" * 2000,
-        "if deep:\n    work()\n",
-        "if deep:\n    w()\n",
-    ),
-    "long blocks at another indentation": lambda: edit(
-        "    aaaa\n    b\n" * 1990, "aaaa\nb\n" * 1000, "aaaa\nc\n" * 1000
-    ),
+    "ids like an unknown one": lambda: edit_lines(lambda _: [LineChange(line_id="ab" * 500_000, new_content="x")] * 5),
+    "places at another indentation": lambda: edit(INDENTED + "        if deep:\n            work()\n" * 2000, "if deep:\n    work()\n", "if deep:\n    w()\n"),
+    "long blocks at another indentation": lambda: edit("    aaaa\n    b\n" * 1990, "aaaa\nb\n" * 1000, "aaaa\nc\n" * 1000),
     "overlapping occurrences": lambda: edit("a" * 9_000_000, "a" * 4_500_000),
     "occurrences, all of which are replaced": lambda: edit("ab" * 4_000_000, "a", "bc", replace_all=True),
     "what makes a place the only one": lambda: edit("a" * 4_000_900, "a" * 4_000_000),
@@ -123,9 +114,7 @@ LOOPS = {
     "words of a longer line": lambda: edit(PROSE[:400_000], " ".join(words(1200, 5))),
     "words of many lines": lambda: edit(PROSE.replace(" ", "\n"), " ".join(words(1200, 5))),
     "tokens of one line": lambda: edit("ab c! " * 330, "ab d! " * 330),
-    "lines that vote": lambda: edit(
-        "".join(f"ab{n}\n" * 50 for n in range(2600)), "".join(f"ab{n}\n" * 49 for n in range(1200))
-    ),
+    "lines that vote": lambda: edit("".join(f"ab{n}\n" * 50 for n in range(2600)), "".join(f"ab{n}\n" * 49 for n in range(1200))),
     "equal starts, each with a costly diff": lambda: edit(
         ("common line\n" + "".join(f"a\nb{n}\n" for n in range(100))) * 45,
         "common line\n" + "\n".join(f"a\nc{n}" for n in range(20_000)),
@@ -134,50 +123,29 @@ LOOPS = {
     "digits of a line number": lambda: edit("abc\n" * 10, ("9" * 5000 + "|abc\n") * 2),
     "escapes": lambda: edit("\\n" * 400_000, "a\\nb" * 20_000),
     "white space": lambda: edit(" a" * 2_000_000, "a  a" * 50_000),
-    "blank lines": lambda: edit(
-        "\n" * 150_000 + "foo bar baz\n" + "\n" * 45_000, "\n" * 75_000 + "foo  bar baz" + "\n" * 75_000
-    ),
+    "blank lines": lambda: edit("\n" * 150_000 + "foo bar baz\n" + "\n" * 45_000, "\n" * 75_000 + "foo  bar baz" + "\n" * 75_000),
     "long lines that are paired": lambda: edit(
         "\n".join(["head line"] + [f"{n} " + " ".join(words(3000, n)) for n in range(20)]),
         "\n".join(["head line"] + [f"k{n} " + " ".join(words(3000, n)) for n in range(10)]),
     ),
-    "edits that fail": lambda: on(
-        "line\n" * 10, lambda ws: ws.multi_edit("f.txt", [Edit(f"none{n}", "x") for n in range(30_000)])
-    ),
-    "edits that could never be": lambda: on(
-        "line\n" * 10, lambda ws: ws.multi_edit("f.txt", [Edit("", f"x{n}") for n in range(50_000)])
-    ),
+    "edits that fail": lambda: on("line\n" * 10, lambda ws: ws.multi_edit("f.txt", [Edit(f"none{n}", "x") for n in range(30_000)])),
+    "edits that could never be": lambda: on("line\n" * 10, lambda ws: ws.multi_edit("f.txt", [Edit("", f"x{n}") for n in range(50_000)])),
     "spans at one offset": lambda: on("a\n", lambda ws: kit.splice(ws, "f.txt", [(0, 0, "x" * 50)] * 40_000)),
-    "unknown ids": lambda: edit_lines(
-        lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(20_000)]
-    ),
+    "unknown ids": lambda: edit_lines(lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(20_000)]),
     "ids of lines that are gone": lambda: edit_lines(
         lambda ids: [LineChange(line_id=each, new_content="x") for each in ids[1:20_000:2]],
         "".join(f"l{n}\nx{n}\n" for n in range(0, 40_000, 2)),
     ),
-    "ranges that overlap": lambda: edit_lines(
-        lambda ids: [
-            LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(3000)
-        ]
-    ),
+    "ranges that overlap": lambda: edit_lines(lambda ids: [LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(3000)]),
     "ranges that are apart": lambda: edit_lines(
         lambda ids: [
             LineChange(start_line_id=ids[n], end_line_id=ids[n + 1], new_content="x")
             for n in range(0, 20_000, 2)
         ]
     ),
-    "parts of a diff": lambda: on(
-        alternating(250, "b"), lambda ws: ws.write("f.txt", alternating(250, "c"), overwrite=True)
-    ),
-    "parts of a diff that was not seen": lambda: on(
-        alternating(250, "c"), lambda ws: ws.edit("f.txt", "unique 7\n", "z\n"), seen=alternating(250, "b")
-    ),
-    "parts of a file with ids": lambda: on(
-        alternating(250, "c"),
-        lambda ws: ws.read("f.txt", line_ids=True),
-        seen=alternating(250, "b"),
-        ids=True,
-    ),
+    "parts of a diff": lambda: on(alternating(250, "b"), lambda ws: ws.write("f.txt", alternating(250, "c"), overwrite=True)),
+    "parts of a diff that was not seen": lambda: on(alternating(250, "c"), lambda ws: ws.edit("f.txt", "unique 7\n", "z\n"), seen=alternating(250, "b")),
+    "parts of a file with ids": lambda: on(alternating(250, "c"), lambda ws: ws.read("f.txt", line_ids=True), seen=alternating(250, "b"), ids=True),
     "parts of a merge": lambda: undo_after(alternating(250, "c"), alternating(250, "b") + "z\n"),
     "hunks of a patch": lambda: patch("line\n" * 100_000, *["@@ line\n-line\n+x"] * 20_000),
     "a hunk that is not there": lambda: patch(PROSE[:240_000], f"@@\n-{' '.join(words(400, 5))}\n+x"),
@@ -190,17 +158,13 @@ LOOPS = {
         old_str=" ".join(words(400, 5)),
         new_str="x",
     ),
-    "anchors of a patch": lambda: patch(
-        "".join(f"  line {n}\n" for n in range(100_000)), *(f"@@ line {n}" for n in range(500)), "-line\n+x"
-    ),
-    "unknown parameters": lambda: on(
-        None, lambda ws: ws.tools().call("grep", dict.fromkeys(map(str, range(300_000)), 1))
-    ),
+    "anchors of a patch": lambda: patch("".join(f"  line {n}\n" for n in range(100_000)), *(f"@@ line {n}" for n in range(500)), "-line\n+x"),
+    "unknown parameters": lambda: on(None, lambda ws: ws.tools().call("grep", dict.fromkeys(map(str, range(300_000)), 1))),
     "searched paths": lambda: on(None, lambda ws: ws.ls([f"no{n}" for n in range(100_000)])),
     "the same path again and again": lambda: on(None, lambda ws: ws.glob("*", ["."] * 100_000)),
     "a type that is none": lambda: on(None, lambda ws: ws.grep("x", type="x" * 10_000_000)),
     "names of tools": lambda: on(None, lambda ws: ws.tools().call("reed" * 400_000, "{}")),
-}
+}  # fmt: skip
 
 
 # Those that use up the time, or need much to prepare.

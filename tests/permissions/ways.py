@@ -1,5 +1,7 @@
 """Every way to change a path below `src`, with what happens to it."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,9 +85,7 @@ EMPTY = {"old_string": "", "new_string": "x"}
 WAYS = [
     Way("edit", EDIT, call("edit", path="src/a.txt", old_string="one", new_string="two")),
     Way("edit that creates", CREATE, call("edit", path="src/n.txt", old_string="", new_string="x\n")),
-    Way("multi_edit", EDIT, call("multi_edit", path="src/a.txt", edits=[
-        {"old_string": "one", "new_string": "x"},
-    ])),
+    Way("multi_edit", EDIT, call("multi_edit", path="src/a.txt", edits=[{"old_string": "one", "new_string": "x"}])),
     Way("write that creates", CREATE, call("write", path="src/n.txt", content="x\n")),
     Way("write that replaces", EDIT, lambda ws: ws.write("src/a.txt", "two\n", overwrite=True)),
     Way("append", EDIT, call("append", path="src/a.txt", content="two\n")),
@@ -103,21 +103,12 @@ WAYS = [
     Way("rollback", EDIT, lambda ws: ws.rollback("here"), (lambda ws: ws.checkpoint("here"), edited)),
     Way("wave's Edit", EDIT, call("Edit", "wave", file_path="src/a.txt", old_string="one", new_string="two")),
     Way("codescout's create_file", EDIT, call("create_file", "codescout", path="src/a.txt", content="two\n")),
-    Way("text-editor's create", CREATE, call(
-        "str_replace_based_edit_tool", "text-editor", command="create", path="src/n.txt", file_text="x\n",
-    )),
-    Way("text-editor's insert", EDIT, call(
-        "str_replace_based_edit_tool", "text-editor", command="insert", path="src/a.txt", insert_line=0,
-        insert_text="x\n",
-    )),
+    Way("text-editor's create", CREATE, call("str_replace_based_edit_tool", "text-editor", command="create", path="src/n.txt", file_text="x\n")),
+    Way("text-editor's insert", EDIT, call("str_replace_based_edit_tool", "text-editor", command="insert", path="src/a.txt", insert_line=0, insert_text="x\n")),
     Way("multi_edit that creates", CREATE, call("multi_edit", path="src/n.txt", edits=[EMPTY])),
     Way("wave's Edit that creates", CREATE, call("Edit", "wave", file_path="src/n.txt", **EMPTY)),
-    Way("wave's MultiEdit that creates", CREATE, call(
-        "MultiEdit", "wave", file_path="src/n.txt", edits=[EMPTY],
-    )),
-    Way("codescout's create_file that creates", CREATE, call(
-        "create_file", "codescout", path="src/n.txt", content="x\n",
-    )),
+    Way("wave's MultiEdit that creates", CREATE, call("MultiEdit", "wave", file_path="src/n.txt", edits=[EMPTY])),
+    Way("codescout's create_file that creates", CREATE, call("create_file", "codescout", path="src/n.txt", content="x\n")),
     Way("own function", EDIT, own_function),
     Way("run that edits", EDIT, lambda ws: ws.run("echo two >> src/a.txt"), run="staged"),
     Way("run that creates", CREATE, lambda ws: ws.run("echo two > src/n.txt"), run="staged"),
@@ -129,14 +120,8 @@ WAYS = [
         ("run that deletes", DELETE, lambda ws: ws.run("rm src/a.txt")),
         ("run that moves", CREATE | DELETE, lambda ws: ws.run("mv src/a.txt src/b.txt")),
     ]),
-    Way("patch that edits", EDIT, call("apply_patch", "apply-patch", input=PATCH.format(
-        "*** Update File: src/a.txt\n@@\n-one\n+two"
-    ))),
-    Way("patch that deletes", DELETE, call("apply_patch", "apply-patch", input=PATCH.format(
-        "*** Delete File: src/a.txt"
-    ))),
-    Way("patch that creates", CREATE, call("apply_patch", "apply-patch", input=PATCH.format(
-        "*** Add File: src/n.txt\n+x"
-    ))),
+    Way("patch that edits", EDIT, call("apply_patch", "apply-patch", input=PATCH.format("*** Update File: src/a.txt\n@@\n-one\n+two"))),
+    Way("patch that deletes", DELETE, call("apply_patch", "apply-patch", input=PATCH.format("*** Delete File: src/a.txt"))),
+    Way("patch that creates", CREATE, call("apply_patch", "apply-patch", input=PATCH.format("*** Add File: src/n.txt\n+x"))),
     Way("review that takes back", EDIT, taken_back, (edited,)),
 ]  # fmt: skip
