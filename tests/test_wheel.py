@@ -1,9 +1,10 @@
-"""The wheel: its metadata, which the package index shows, and the files that pip installs."""
+"""The wheel, with its metadata, which the package index shows; and the source distribution."""
 
 import email
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from email.message import Message
@@ -13,6 +14,7 @@ import pytest
 from trove_classifiers import classifiers
 
 import agentfs
+from tests.conftest import program
 
 ROOT = Path(__file__).parents[1]
 NAME = "agentfs-workspace"
@@ -23,13 +25,16 @@ LINK = re.compile(
 )
 
 
+def built(kind: str, target: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [made] = target.iterdir()
+    return made
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    [built] = target.iterdir()
-    return zipfile.ZipFile(built)
+    return zipfile.ZipFile(built("wheel", tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +99,26 @@ def test_the_wheel_has_the_package_its_license_and_both_commands_and_nothing_els
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     for name in scripts:
         assert f"\n{name} = " in wheel.read(information + "entry_points.txt").decode()
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """The names of the files in the source distribution."""
+    with tarfile.open(built("sdist", tmp_path_factory.mktemp("sdist"))) as archive:
+        return {name.partition("/")[2] for name in archive.getnames()}
+
+
+@pytest.mark.full
+def test_commands_in_the_readme_find_their_files(packed):
+    needed = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
+    assert needed | {"scripts/check.py", "examples/agent_loop.py", "tests/conftest.py"} <= packed
+    assert not [name for name in packed if name.startswith((".venv/", ".git/", ".pytest_cache/"))]
+
+
+def test_everything_in_the_repository_is_packed(packed):
+    if program("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is not a git repository")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    tracked = {name for name in listed.split("\0") if name and (ROOT / name).exists()}
+    assert packed == tracked | {"PKG-INFO"}

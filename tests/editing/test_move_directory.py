@@ -1,6 +1,5 @@
 """`move` of a directory tree: one step, all or nothing, and never outside the root."""
 
-import errno
 import os
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ import pytest
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.editing import delete_move
 from agentfs.fs import node, syscalls
+from tests.faults.calls import refuse_renames
 from tests.history.judges import can_mount, snapshot
 from tests.kit import put, refused
 
@@ -251,16 +251,8 @@ def test_a_mount_point_moves_and_another_file_system_is_copied_to(top):
 @pytest.fixture(params=["renamed", "made anew"])
 def way(request, monkeypatch):
     """Run with renames of directories, and with a system that cannot rename them, as on an overlay."""
-    rename = syscalls.rename_new
-
-    def refused(handle, source, name, *, to=None):
-        if ".agentfs-" not in source:
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-        rename(handle, source, name, to=to)
-
     if request.param == "made anew":
-        monkeypatch.setattr(syscalls, "rename_new", refused)
-    return request.param
+        refuse_renames(monkeypatch)
 
 
 READER = """

@@ -1,5 +1,6 @@
 """One injector of faults for system calls, and the changes of a small tree that all tests of faults make."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -32,14 +33,7 @@ class CountedCalls:
         hit: The name of that call.
     """
 
-    def __init__(
-        self,
-        monkeypatch,
-        act: Callable[[], object],
-        only: Iterable[str] = CALLS,
-        *,
-        after: Container[str] = (),
-    ):
+    def __init__(self, monkeypatch, act, only: Iterable[str] = CALLS, *, after: Container[str] = ()):
         self.names, self.at, self.act, self.after, self.hit = list[str](), -1, act, after, ""
         for name in only:
             module = fcntl if name == "flock" else syscalls if name == "read_at" else os
@@ -67,12 +61,7 @@ class CountedCalls:
         return len(self.names)
 
 
-def kills(
-    calls: CountedCalls,
-    every: int,
-    fresh: Callable[[], tuple[Path, Path]],
-    act: Callable[[Workspace], object],
-) -> Iterator[tuple[str, Path, Path]]:
+def kills(calls: CountedCalls, every: int, fresh, act) -> Iterator[tuple[str, Path, Path]]:
     """Act in a workspace on a fresh tree, in a child that is killed before `some_of` its calls.
 
     `fresh` returns the tree and its state, which are yielded after each kill with the place of the kill.
@@ -119,6 +108,18 @@ def fail_with(number: int) -> Callable[[], object]:
         raise OSError(number, os.strerror(number))
 
     return fail
+
+
+def refuse_renames(monkeypatch) -> None:
+    """Refuse renames of files and directories that are not temporaries, as between two file systems."""
+    rename = syscalls.rename_new
+
+    def refused(handle, source, name, *, to=None):
+        if ".agentfs-" not in source:
+            fail_with(errno.EXDEV)()
+        rename(handle, source, name, to=to)
+
+    monkeypatch.setattr(syscalls, "rename_new", refused)
 
 
 def without_temporaries(state: Snapshot) -> Snapshot:

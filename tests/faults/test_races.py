@@ -5,7 +5,8 @@ import errno
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -14,17 +15,19 @@ import pytest
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.watch import inotify
 from tests import kit
+from tests.tree_difference import snapshot
 
 SECRET = "the secret outside"
 ATTACK = """
-import ctypes, os, sys, time
+import ctypes, sys, time
 exchange = ctypes.CDLL(None).renameat2
-one, two = sys.argv[1].encode(), sys.argv[2].encode()
-pause = float(sys.argv[3])
+pause, *paths = sys.argv[1:]
+pairs = [(one.encode(), two.encode()) for one, two in zip(paths[::2], paths[1::2])]
 print("begun", flush=True)
 while True:
-    exchange(-100, one, -100, two, 2)
-    if pause: time.sleep(pause)
+    for one, two in pairs:
+        exchange(-100, one, -100, two, 2)
+    if float(pause): time.sleep(float(pause))
 """
 # The number of calls of each kind among 20.
 MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
@@ -34,11 +37,24 @@ WATCHED_MIX = ["grep", "glob", "grep", "find", "grep all", "ls", "grep", "glob a
 ALLOWED = {"inside", "outside_workspace", "link_loop", "not_found", "not_a_directory", "not_a_file", "unread"}
 ALLOWED |= {"busy"}
 
-ATTACKERS: dict[Path, subprocess.Popen[str]] = {}  # by the root under attack
-pytestmark = pytest.mark.skipif(
+ATTACKS: dict[Path, ExitStack] = {}  # by the root under attack
+needs_exchange = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "renameat2"),
     reason="the attacker needs renameat2",
 )
+pytestmark = needs_exchange
+
+
+@contextmanager
+def attacking(*pairs: tuple[Path, Path], pause: float = 0) -> Iterator[None]:
+    """Exchange the two paths of each pair repeatedly, in another process."""
+    command = [sys.executable, "-c", ATTACK, str(pause), *(str(path) for pair in pairs for path in pair)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as attacker:
+        try:
+            attacker.stdout.readline()
+            yield
+        finally:
+            attacker.kill()
 
 
 @pytest.fixture
@@ -56,20 +72,10 @@ def arena(tmp_path, request):
         (way / "large").write_text(f"{text}\n" * 20)
     (tmp_path / "out" / "outside-name").write_text(SECRET)
     (top / "a" / "decoy").symlink_to(tmp_path / "out")
-    pause = str(getattr(request, "param", 0))
-    command = [sys.executable, "-c", ATTACK, str(top / "a" / "b"), str(top / "a" / "decoy"), pause]
-    attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert attacker.stdout is not None
-    attacker.stdout.readline()
-    ATTACKERS[top] = attacker
-    yield top
-    stop_attack(top)
-
-
-def stop_attack(top: Path) -> None:
-    if attacker := ATTACKERS.pop(top, None):
-        attacker.kill()
-        attacker.communicate()
+    with ExitStack() as ATTACKS[top]:
+        pause = getattr(request, "param", 0)
+        ATTACKS[top].enter_context(attacking((top / "a" / "b", top / "a" / "decoy"), pause=pause))
+        yield top
 
 
 def calls(ws: Workspace):
@@ -111,15 +117,7 @@ DENIED = ("outside_workspace", "link_loop", "refused")  # outcomes of a call tha
 MOST_TIMES = 50  # a busy machine may run the attacker or the calls for a while without the other
 
 
-def hammer(
-    top: Path,
-    operations: int,
-    least: tuple[float, float],
-    mix: Sequence[str] = MIX,
-    *,
-    names: bool = True,
-    watch: bool = False,
-) -> Counter[str]:
+def hammer(top, operations, least, mix=MIX, *, names=True, watch=False) -> Counter[str]:
     """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape.
 
     The calls go on until more than `least` have succeeded and have met the link, so that the test shows the
@@ -156,10 +154,6 @@ def no_events() -> inotify.Inotify:
     raise OSError(errno.ENOSYS, "no inotify")
 
 
-def snapshot(path: Path) -> list[tuple[str, str]]:
-    return sorted((str(p), p.read_text() if p.is_file() else "") for p in path.rglob("*"))
-
-
 @pytest.mark.parametrize("operations", [
     200, pytest.param(2000, marks=pytest.mark.full), pytest.param(1_000_000, marks=pytest.mark.long),
 ])  # fmt: skip
@@ -191,7 +185,7 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     outcomes = hammer(arena, operations, (20, min(100, operations // 5)), mix, names=False)
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
-    stop_attack(arena)
+    ATTACKS[arena].close()
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
     assert not [path for path in arena.rglob("*") if path.is_file() and SECRET in path.read_text()]
 

@@ -1,7 +1,6 @@
 """The program or its sandbox is killed at system calls, while a command is staged and its effects applied."""
 
 import os
-import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.fs.lock import lock_directories
 from tests.conftest import part_or_all
-from tests.faults.tracing import needs_tracing, numbered, run_traced
+from tests.faults.tracing import calls_in, needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, snapshot
 
 POLICY = Policy(run="staged")
@@ -78,12 +77,6 @@ def run_in(root: Path, log: Path, *inject: str, follow: bool = False) -> str:
     return run_traced(PROGRAM, [fresh(root), warm, COMMAND], log, *inject, follow=follow)
 
 
-def calls_of(log: Path) -> Counter[str]:
-    """Return the calls of the staged command: after the line to begin, and before the message "done"."""
-    calls = log.read_text().split('read(0, "go')[-1]
-    return Counter(re.findall(r"^(?:\d+ +)?(\w+)\(", calls, re.MULTILINE))
-
-
 def states(top: Path) -> list[Snapshot]:
     """Return the tree before and after the command."""
     with Workspace(fresh(top), policy=POLICY) as ws:
@@ -112,7 +105,7 @@ def check_after(root: Path, both: list[Snapshot], point: str) -> str:
 def test_the_program_is_killed_at_its_calls(tmp_path, every):
     both, before = states(tmp_path / "model"), stages()
     assert run_in(tmp_path / "counted", tmp_path / "log") == "done"
-    names = calls_of(tmp_path / "log")
+    names = Counter(calls_in(tmp_path / "log"))
     assert sum(names.values()) > 300
     assert {"vfork", "pidfd_open", "openat", "unlinkat", "mkdirat", "flock", "fsync"} <= {*names}
     points = numbered(names.elements())
@@ -132,7 +125,7 @@ def test_the_program_is_killed_at_its_calls(tmp_path, every):
 def test_the_sandbox_is_killed_at_its_calls(tmp_path, every):
     both, before = states(tmp_path / "model"), stages()
     assert run_in(tmp_path / "counted", tmp_path / "log", follow=True) == "done"
-    names = calls_of(tmp_path / "log")
+    names = Counter(calls_in(tmp_path / "log"))
     points = [(name, at + 1) for name in OF_THE_SANDBOX for at in range(names[name])]
     seen: Counter[str] = Counter()
     for number, (name, at) in enumerate(points[::every]):

@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.history import database
 from tests.conftest import part_or_all
 from tests.faults.calls import CountedCalls, kill_itself, kills
-from tests.faults.tracing import needs_tracing, numbered, run_traced
+from tests.faults.tracing import calls_in, needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, random_call, snapshot, standing, undone
 
 STEPS = """
@@ -89,9 +90,7 @@ def killing(monkeypatch) -> CountedCalls:
     class Connection(sqlite3.Connection):
         execute = calls.wrap(sqlite3.Connection.execute)
 
-    monkeypatch.setattr(
-        database.sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more)
-    )
+    monkeypatch.setattr(database.sqlite3, "connect", partial(connect, factory=Connection))
     return calls
 
 
@@ -121,13 +120,12 @@ def test_a_kill_as_a_recording_is_entered_left_or_undone_loses_no_change(tmp_pat
     calls, top = killing(monkeypatch), tmp_path / "top"
     root, _ = fresh(top)
     had = [files_of(root)]
-    for change in (
-        lambda: (root / "a").write_text("new a\n"),
-        lambda: change_outside(root),
-        lambda: (root / "a").write_text("others\n"),
-    ):
-        change()
-        had.append(files_of(root))
+    (root / "a").write_text("new a\n")
+    had.append(files_of(root))
+    change_outside(root)
+    had.append(files_of(root))
+    (root / "a").write_text("others\n")
+    had.append(files_of(root))
 
     def by_others(change):
         at, calls.at, count = calls.at, 0, calls.count
@@ -211,8 +209,7 @@ def test_a_kill_at_some_system_calls_leaves_journal_and_tree_agreeing(tmp_path, 
     root, state = fresh(tmp_path / "top")
     log = tmp_path / "log"
     assert run_traced(TRACED, [root, state], log) == "done"
-    *_, traced = log.read_text().split('read(0, "go')  # the reply to `go` is not always traced
-    points = numbered(re.findall(r"^\d+ +(\w+)\(", traced, re.MULTILINE))
+    points = numbered(calls_in(log))
     assert len(points) > 300
     for name, at in points[::every]:
         root, state = fresh(tmp_path / "top")

@@ -1,12 +1,11 @@
 """System calls fail by the injection of strace, also those that Python and the C library make themselves."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.faults.tracing import needs_tracing, numbered, run_traced
+from tests.faults.tracing import calls_in, needs_tracing, numbered, run_traced
 
 OLD, NEW = b"old content\n" * 400, b"new content, and longer\n" * 400
 CHANGE = """
@@ -31,20 +30,8 @@ with Root(sys.argv[1], Policy()) as root:
 """
 
 
+SAID = {"done", "FileIOError", "DeniedError", "RefusedError", "NotFoundError", "BusyError"}
 pytestmark = needs_tracing
-
-
-def change_under(tree: Path, path: str, log: Path, *inject: str) -> str:
-    """Run one change under strace; return its output, or "killed"."""
-    return run_traced(CHANGE, [tree, path], log, *inject)
-
-
-def calls_of(tree: Path, path: str, log: Path) -> list[str]:
-    """Return the calls of one change, in order."""
-    assert change_under(tree, path, log) == "done"
-    # From the reply to `go`, which is not always traced, to the message "done".
-    *_, calls = log.read_text().split('read(0, "go')
-    return re.findall(r"^\d+ +(\w+)\(", calls, re.MULTILINE)
 
 
 def fresh(tmp_path: Path, name: str) -> Path:
@@ -63,7 +50,7 @@ def state_of(tree: Path, path: str) -> str:
 def test_an_interrupted_call_is_repeated(tmp_path):
     tree = fresh(tmp_path, "tree")
     inject = [f"{call}:error=EINTR:when=1" for call in ("write", "fsync", "flock", "openat", "fchmod")]
-    assert change_under(tree, "f", tmp_path / "log", *inject) == "done"
+    assert run_traced(CHANGE, [tree, "f"], tmp_path / "log", *inject) == "done"
     assert state_of(tree, "f") == "new"
 
 
@@ -76,17 +63,17 @@ def test_an_interrupted_call_is_repeated(tmp_path):
 ])  # fmt: skip
 @pytest.mark.parametrize("path", ["f", "new/x"])
 def test_calls_of_a_change_fail_in_turn(tmp_path, path, numbers, every):
-    names = calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log")
+    log = tmp_path / "log"
+    assert run_traced(CHANGE, [fresh(tmp_path, "whole"), path], log) == "done"
+    names = calls_in(log)
     # The last `close` unlocks the file; the write after it is the message "done".
     points = numbered(names[: len(names) - names[::-1].index("close")])
     before, after = ("old", "new") if path == "f" else ("none", "new")
     for number, (name, at) in enumerate(points[::every]):
         tree = fresh(tmp_path, str(number))
         fault = f"{name}:error={numbers[number % len(numbers)]}:when={at}"
-        said = change_under(tree, path, tmp_path / "log", fault)
+        said = run_traced(CHANGE, [tree, path], log, fault)
         assert state_of(tree, path) == (after if said == "done" else before), (fault, said)
-        assert said in {"done", "FileIOError", "DeniedError", "RefusedError", "NotFoundError", "BusyError"}, (
-            fault
-        )
+        assert said in SAID, fault
         if name not in {"unlink", "unlinkat"}:
             assert not [name for name in os.listdir(tree) if ".agentfs-" in name], fault

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,12 @@ def _run(program: str, arguments: Sequence[object], stdin: int, stdout: int) -> 
 
 
 MEMORY = {"brk", "mmap", "munmap", "mremap", "madvise", "futex"}
+
+
+def calls_in(log: Path) -> list[str]:
+    """Return the calls of a traced program, in order, after the reply to `go`, which is not always traced."""
+    *_, calls = log.read_text().split('read(0, "go')
+    return re.findall(r"^(?:\d+ +)?(\w+)\(", calls, re.MULTILINE)
 
 
 def numbered(names: Iterable[str]) -> list[tuple[str, int]]:

@@ -158,3 +158,34 @@ def test_the_tables_name_existing_parameters(ws):
     names = [name for names in TOOLS.values() for name in names.split()]
     assert len(names) == len({*names})
     assert not {*EXPLAINING.split()} & known
+
+
+def test_regression_a_line_id_may_be_sent_as_it_is_shown(ws):
+    tools = ws.tools("all", expose={"read": ["line_ids"]})
+    shown = tools.call("read", {"path": "c.md", "line_ids": True}).content.partition("|")[0]
+    changes = [{"line_id": shown, "new_content": "other"}]
+    assert tools.call("edit_lines", {"path": "c.md", "changes": changes}).success
+    assert tools.call("read", {"path": "c.md"}).content == "1|other"
+
+
+def test_regression_an_unknown_file_type_is_told_how_to_choose_files_by_name(ws):
+    answer = ws.tools().call("grep", {"pattern": "a", "type": "xyz"}).content
+    assert 'pass glob="*.xyz" and leave out type' in answer
+    assert "xz" not in answer.replace("xyz", "")
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("TodoWrite", None), ("WebSearch", None), ("reads", "read"), ("gerp", "grep"),
+])  # fmt: skip
+def test_regression_only_a_misspelt_tool_is_guessed(ws, name, hint):
+    answer = ws.tools("all").call(name, {})
+    assert answer.error["code"] == "unknown_tool"
+    assert ("did you mean" in answer.content) is bool(hint)
+    assert not hint or f"did you mean `{hint}`?" in answer.content
+
+
+def test_regression_undo_of_a_path_without_steps_says_so(ws):
+    tools = ws.tools("all")
+    tools.call("append", {"path": "b.py", "content": "x"})
+    answer = tools.call("undo", {"paths": ["c.md"]}).content
+    assert answer.startswith("There is nothing to undo. No step that can be undone has changed these paths.")

@@ -1,26 +1,15 @@
 """Swaps at mount points: another program exchanges what lies at a mount for a link out, during calls."""
 
-import ctypes
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Mount, Policy, Workspace
 from tests.conftest import part_or_all
+from tests.faults.test_races import attacking, needs_exchange
 
-pytestmark = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "renameat2"), reason="it needs renameat2")
-ATTACK = """
-import ctypes, sys
-exchange = ctypes.CDLL(None).renameat2
-pairs = [(one.encode(), two.encode()) for one, two in zip(sys.argv[1::2], sys.argv[2::2])]
-print("begun", flush=True)
-while True:
-    for one, two in pairs:
-        exchange(-100, one, -100, two, 2)
-"""
+pytestmark = needs_exchange
 CALLS = 100_000
 
 
@@ -40,16 +29,10 @@ def arena(tmp_path: Path):
         (library / "sub", library / "to-outside"),  # a directory in the mount
         (library, tmp_path / "to-outside"),  # the source of the mount itself
     )
-    command = [sys.executable, "-c", ATTACK, *(str(path) for pair in pairs for path in pair)]
     with Workspace(root, mounts={"lib": Mount(library)}, policy=Policy(overwrite="always")) as workspace:
         (root / "deps").rename(root / "lib")  # it appears after the mount
-        attacker = subprocess.Popen(command, stdout=subprocess.PIPE)
-        try:
-            attacker.stdout.readline()
+        with attacking(*pairs):
             yield workspace, library, outside
-        finally:
-            attacker.kill()
-            attacker.communicate()
 
 
 @pytest.mark.full

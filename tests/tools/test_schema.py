@@ -1,5 +1,7 @@
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -10,6 +12,7 @@ from agentfs.tools.toolset import Toolset
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT, anthropic_request
 from tests.tool_samples import CLOSED, change, measure, search, settings
 
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]
 
 
@@ -150,3 +153,20 @@ def test_a_schema_accepts_the_right_arguments_only(provider, strict, arguments, 
     if provider == "anthropic" and strict:  # flags are required
         full = {"ignore_case": False, **full}
     assert Draft202012Validator(schema).is_valid(full) is right
+
+
+@pytest.mark.parametrize(("provider", "strict"), MODES)
+def test_the_seven_equal_the_snapshot(seven, provider, strict):
+    """`scripts/snapshots.py` writes the snapshots."""
+    kept = (SNAPSHOTS / snapshot(provider, strict)).read_text(encoding="utf-8")
+    # The order of keys matters too, because providers cache prompts by their text.
+    made = seven.schemas(provider, strict=strict)
+    assert json.dumps(made, indent=2, ensure_ascii=False) + "\n" == kept
+
+
+def test_each_provider_has_one_snapshot():
+    assert {path.name for path in SNAPSHOTS.iterdir()} == {snapshot(*mode) for mode in MODES}
+
+
+def snapshot(provider, strict):
+    return f"{provider}{'-strict' if strict else ''}.json"
