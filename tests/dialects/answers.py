@@ -2,7 +2,7 @@
 
 A place is a path of keys and attributes, such as "data/total". If it ends with `~`, the value is a part of
 what is found there, or each of several; with `^`, its beginning; with `!`, not a part of it; with `#`, its
-length; with `?`, whether the place is there.
+length, or with `<`, a greater number; with `?`, whether the place is there.
 """
 
 from pathlib import Path
@@ -16,6 +16,7 @@ CHECKS = {
     "^": lambda found, value: found.startswith(value),
     "!": lambda found, value: value not in found,
     "#": lambda found, value: len(found) == value,
+    "<": lambda found, value: len(found) < value,
 }
 
 

@@ -3,6 +3,8 @@
 Every answer is read back by PyYAML, which judges it; `.data` has to be the same.
 """
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import json
 import os
 import re
@@ -102,8 +104,7 @@ WRONG = [
     ("ripgrep_files", {"pattern": "a", "globs": "["}),
     ("ripgrep_snippets", {"pattern": "a", "context_before": -1}),
     ("ripgrep_count", {"pattern": "("}), ("ripgrep_fixed", {"literal": ""}),
-    *(("ripgrep_search", {"pattern": "a", "rg_args": given})
-      for given in ("-t nope", "-t zzzzz", "-E nope", "--max-filesize x")),
+    *(("ripgrep_search", {"pattern": "a", "rg_args": given}) for given in ("-t nope", "-t zzzzz", "-E nope", "--max-filesize x")),
 ]  # fmt: skip
 
 
@@ -202,6 +203,8 @@ ANSWERS = {
         ({"path": "README.md", "show_linenos": True}, {"content": numbered(TREE["README.md"])}),
         ({"path": "README.md", "show_linenos": False}, {"content": TREE["README.md"]}),
         ({**LONG, "range": "10~11", "show_linenos": False}, {"content": lines(10, 11, numbers=False)}),
+        ({**LONG, "max_lines": 5000}, {"": {"path": "long.txt", "total_lines": 1200, "size_bytes": len(TREE["long.txt"]), "content": lines(1, 1200)}}),
+        ({**LONG, "max_lines": -1}, {"code": "invalid_argument"}),
         ({**LONG, "range": "1201~1300"}, {"code": "past_end", "message": "1200 lines", "hint": "range"}),
         *(({**LONG, "range": wrong}, {"code": "invalid_argument", "hint": "10~50"}) for wrong in (
             "-5", "10-", "10 50", "5-1", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2")),
@@ -235,8 +238,7 @@ ANSWERS = {
         ({"pattern": "let", "context_before": 1, "context_after": 2}, {"matches": [
             {**TEXT_JS, "line": 2, "content": "\n".join(JS), "start_line": 1},
             {**TEXT_JS, "line": 3, "content": "\n".join(JS[1:4]), "start_line": 2}]}),
-        ({"pattern": "four", "context_after": 1}, {"matches": [
-            {**TEXT_JS, "line": 1, "content": "\n".join(JS[:2])}]}),
+        ({"pattern": "four", "context_after": 1}, {"matches": [{**TEXT_JS, "line": 1, "content": "\n".join(JS[:2])}]}),
         ({"pattern": "four", "context_before": -1}, {"code": "invalid_argument"}),
         ({"pattern": "write"}, {"matches": WRITE}),
     ],
@@ -247,8 +249,7 @@ ANSWERS = {
         ({"pattern": "no such text"}, {"counts": [], "total_count": 0}),
     ],
     "ripgrep_fixed": [
-        ({"literal": "a.b("}, {"": {"literal": "a.b(", "matches": [
-            {"path": "notes/a.b", "line": 1, "content": "a.b(c)"}]}}),
+        ({"literal": "a.b("}, {"": {"literal": "a.b(", "matches": [{"path": "notes/a.b", "line": 1, "content": "a.b(c)"}]}}),
         ({"literal": "write"}, {"matches": WRITE}),
         ({"literal": "TODO", "path": "README.md"}, {"matches": WRITE}),
         *(({"literal": f"first line{end}second"}, {"matches": SPANNING}) for end in ("\n", "\r\n")),
@@ -260,21 +261,17 @@ ANSWERS = {
         *(({"pattern": "todo", "rg_args": given}, {"results": AROUND}) for given in (
             "-i -C1 -g '*.py'", ["-i", "-C1", "-g", "*.py"], ["-i", "-C", "1", "--glob=*.py"])),
         # An item of rg_args may hold several arguments.
-        *(({"pattern": "needle", "path": "three.md", "rg_args": given}, {"results": [
-            {"path": "three.md", "line": 1, "content": "Needle"}]}) for given in (
+        *(({"pattern": "needle", "path": "three.md", "rg_args": given}, {"results": [{"path": "three.md", "line": 1, "content": "Needle"}]}) for given in (
             ["-i -w -x"], ["-i -w", "-x"], ["-i", "-w", "-x"], "-iwx", ["-iw -x -g '*.md'"])),
         *(({"pattern": "TODO", "rg_args": given}, {"results": found}) for given, found in (
             ("-l", TODOS), ("-l -T js", TODOS[:2]), ("-l --max-depth 1", TODOS[:1]),
             ("-l --iglob '*.PY'", TODOS[1:2]),
             ("-o -tpy -n -H -N --no-heading --color never", [{**IN_SRC[0], "content": "TODO"}] * 2),
-            ("-v -tmd -g '!three.md'", [
-                {**WRITE[0], "line": 1, "content": "# A thing"}, {**WRITE[0], "line": 2, "content": ""}]),
+            ("-v -tmd -g '!three.md'", [{**WRITE[0], "line": 1, "content": "# A thing"}, {**WRITE[0], "line": 2, "content": ""}]),
             ("-x -P", []))),
-        *(({"pattern": "TODO", "rg_args": given}, {
-            "results": [{"path": "src/main.py", "count": count}], "total_count": count})
+        *(({"pattern": "TODO", "rg_args": given}, {"results": [{"path": "src/main.py", "count": count}], "total_count": count})
           for given, count in (("-c -tpy", 1), ("-c -o -tpy", 2))),
-        ({"pattern": "TODO", "rg_args": ["--pre=touch owned"]}, {
-            "code": "invalid_argument", "message": "--pre ", "hint": "--max-filesize"}),
+        ({"pattern": "TODO", "rg_args": ["--pre=touch owned"]}, {"code": "invalid_argument", "message": "--pre ", "hint": "--max-filesize"}),
         ({"pattern": "TODO.*one", "rg_args": "-F"}, {"notes": "leave out rg_args."}),
         ({"pattern": "a.b(c)"}, {"notes": r'pass pattern="a\\.b\\(c\\)".'}),
     ],
@@ -380,27 +377,10 @@ def test_list_dir_shows_hidden_and_ignored_entries(call, tmp_path):
 # read_file
 
 
-def test_read_file_max_lines(ws, call):
-    read = call("read_file", path="long.txt")
-    assert read["content"] == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[:500]))
-    assert (read["total_lines"], read["truncated"], read["shown"]) == (1200, True, "1~500")
-    following = {"name": "read_file", "arguments": {"path": "long.txt", "range": "501~"}}
-    assert read["next"] == following
-    assert ws.tools(dialect="dominds").call("read_file", {"path": "long.txt"}).next == following
-    two = call("read_file", path="long.txt", max_lines=2)
-    assert (two["shown"], two["next"]["arguments"]) == (
-        "1~2", {"path": "long.txt", "range": "3~", "max_lines": 2},
-    )  # fmt: skip
-    assert call("read_file", path="long.txt", max_lines=0)["shown"] == "1~500", (
-        "0 is what callers send for unset"
-    )
-    whole = call("read_file", path="long.txt", max_lines=5000)
-    assert whole["content"] == numbered(TREE["long.txt"])
-    assert "truncated" not in whole
-    assert call("read_file", path="long.txt", max_lines=-1)["code"] == "invalid_argument"
-
-
 @pytest.mark.parametrize(("lines", "more", "shown", "following"), [
+    (None, {}, "1~500", {"range": "501~"}),
+    (None, {"max_lines": 2}, "1~2", {"range": "3~", "max_lines": 2}),
+    (None, {"max_lines": 0}, "1~500", {"range": "501~", "max_lines": 0}),  # 0 is what callers send for unset
     ("10~50", {"max_lines": 3}, "10~12", {"range": "13~50", "max_lines": 3}),
     ("~20", {"max_lines": 3}, "1~3", {"range": "4~20", "max_lines": 3}),
     ("300~", {"max_lines": 3}, "300~302", {"range": "303~", "max_lines": 3}),
@@ -409,12 +389,14 @@ def test_read_file_max_lines(ws, call):
     ("300~", {}, "300~799", {"range": "800~"}),
     ("1190~9999", {"max_lines": 3}, "1190~1192", {"range": "1193~9999", "max_lines": 3}),
 ])  # fmt: skip
-def test_max_lines_bounds_a_range(call, lines, more, shown, following):
-    read = call("read_file", path="long.txt", range=lines, **more)
+def test_max_lines_bounds_a_range(ws, call, lines, more, shown, following):
+    given = {**LONG, **({} if lines is None else {"range": lines}), **more}
+    read = call("read_file", **given)
     first, last = map(int, shown.split("~"))
     assert read["content"] == numbered("".join(TREE["long.txt"].splitlines(True)[first - 1 : last]), first)
-    assert (read["truncated"], read["shown"]) == (True, shown)
-    assert read["next"] == {"name": "read_file", "arguments": {"path": "long.txt", **following}}
+    assert (read["total_lines"], read["truncated"], read["shown"]) == (1200, True, shown)
+    assert read["next"] == {"name": "read_file", "arguments": {**LONG, **following}}
+    assert ws.tools(dialect="dominds").call("read_file", given).next == read["next"]
 
 
 def test_a_range_too_long_for_an_answer_is_cut_and_continued(ws):

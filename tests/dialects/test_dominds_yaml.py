@@ -122,21 +122,6 @@ def test_a_string_like_another_type_is_read_back_as_a_string(text):
     )
 
 
-@pytest.mark.parametrize(
-    "text", ["no", "012", "12:30", "~", "null", "2026-11-21", " a", "a ", "1e3", ".", "a: b", "-"]
-)
-def test_ambiguous_scalars_are_quoted(text):
-    assert to_yaml({"name": text}) == f'name: "{text}"\n'
-
-
-@pytest.mark.parametrize(
-    "text", ["a.py", "src/main.py", "two words", "é.txt", ".gitignore", "class A(B)", "it's", "a_b-c"]
-)
-def test_an_unambiguous_string_is_not_quoted(text):
-    assert to_yaml({"name": text}) == f"name: {text}\n"
-    assert_read_back({"name": text})
-
-
 def test_it_looks_as_the_document_writes_it():
     value = {
         "status": "ok", "path": "src", "total_lines": 2, "size_bytes": 10,
@@ -152,22 +137,19 @@ def test_it_looks_as_the_document_writes_it():
     )
 
 
-def test_block_form_says_how_it_begins_and_ends():
-    assert to_yaml({"content": "a\nb"}) == "content: |-\n  a\n  b\n"
-    assert to_yaml({"content": "a\n\n"}) == "content: |+\n  a\n\n"
-    assert to_yaml({"content": "  a\nb\n"}) == "content: |2\n    a\n  b\n"
+PLAIN = ["a.py", "src/main.py", "two words", "é.txt", ".gitignore", "class A(B)", "it's", "a_b-c"]
+QUOTED = ["no", "012", "12:30", "~", "null", "2026-11-21", " a", "a ", "1e3", ".", "a: b", "-"]
 
 
-def test_lines_of_blanks_stand_in_a_block():
-    assert to_yaml({"content": "a\n  \n\t\nb\n"}) == "content: |\n  a\n    \n  \t\n  b\n"
-    assert_read_back({"content": "a\n  \n\t\nb\n  ", "items": [{"content": "a\n \n  "}]})
-
-
-def test_a_text_that_needs_quotes_keeps_its_lines_apart():
-    text = "one\x1b[0m\n  two\n\n\tthree"
-    written = to_yaml({"content": text})
-    assert written == 'content: "one\\e[0m\\n\\\n  \\  two\\n\\\n  \\n\\\n  \\tthree"\n'
-    assert_read_back({"content": text})
+@pytest.mark.parametrize(("text", "written"), [
+    *((text, text) for text in PLAIN), *((text, f'"{text}"') for text in QUOTED),
+    ("a\nb", "|-\n  a\n  b"), ("a\n\n", "|+\n  a\n"), ("  a\nb\n", "|2\n    a\n  b"),
+    ("a\n  \n\t\nb\n", "|\n  a\n    \n  \t\n  b"), ("a\n  \n\t\nb\n  ", "|-\n  a\n    \n  \t\n  b\n    "),
+    ("one\x1b[0m\n  two\n\n\tthree", '"one\\e[0m\\n\\\n  \\  two\\n\\\n  \\n\\\n  \\tthree"'),
+])  # fmt: skip
+def test_how_a_text_is_written(text, written):
+    assert to_yaml({"content": text}) == f"content: {written}\n"
+    assert_read_back({"content": text, "items": [{"content": text}]})
 
 
 @law(60, 300, TEXTS)

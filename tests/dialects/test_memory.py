@@ -1,5 +1,7 @@
 """`memory`: each statement of its page, beside the helper of the SDK, and many agents on one memory."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import os
 import random
 import re
@@ -9,7 +11,7 @@ import sys
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from tests.dialects.answers import parameters
+from tests.dialects.answers import check_session, parameters
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -53,42 +55,99 @@ def test_the_tool_and_its_parameters(ws):
     assert properties["command"]["enum"] == ["view", "create", "str_replace", "insert", "delete", "rename"]
 
 
-def test_view_a_directory(do, tmp_path):
-    put(tmp_path / "memories", {
-        "deep/er/f.txt": "x" * 1500, "deep/er/est/g.txt": "x" * 36, "a-first": b"", ".gitignore": "*.log\n",
-        "ignored.log": b"x" * 2048, "node_modules/m.js": "x",
-    })  # fmt: skip
-    assert do("view", "/memories").content.split("\n") == [
-        TOP.format("/memories"),
-        "3.5K\t/memories", "0B\t/memories/a-first", "1.5K\t/memories/deep/", "1.5K\t/memories/deep/er/",
-        "2K\t/memories/ignored.log", f"{len(NOTES)}B\t/memories/notes.txt",
-    ]  # fmt: skip
-    assert do("view", "/memories/deep/").content.split("\n") == [
-        TOP.format("/memories/deep"),
-        "1.5K\t/memories/deep", "1.5K\t/memories/deep/er/",
-        "36B\t/memories/deep/er/est/", "1.5K\t/memories/deep/er/f.txt",
-    ]  # fmt: skip
+AT, PATH = "/memories/notes.txt", {"path": "/memories/notes.txt"}
+HEAD = f"Here's the content of {AT} with line numbers:"
+ROWS = [f"{number:>6}\t{line}" for number, line in enumerate(NOTES.splitlines(), 1)]
+MISSING = "Error: The path /memories/nots.txt does not exist"
+SNIPPET = "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+TWICE = "No replacement was performed. Multiple occurrences of old_str `one` in lines: 1, 4. Please ensure it is unique"
+ABSENT = f"No replacement was performed, old_str `two\ntree` did not appear verbatim in {AT}."
+OUT_OF_RANGE = (
+    "Error: Invalid `insert_line` parameter: {}. It should be within the range of lines of the file: [0, 4]"
+)
+SECRETS = [
+    ("view", {"path": "/memories/id_rsa"}), ("str_replace", {"path": "/memories/id_rsa", "old_str": "secret", "new_str": "x"}),
+    ("create", {"path": "/memories/.env", "file_text": "x"}), ("delete", {"path": "/memories/id_rsa"}),
+    ("rename", {"old_path": AT, "new_path": "/memories/.env"}), ("rename", {"old_path": "/memories/id_rsa", "new_path": "/memories/key.txt"}),
+]  # fmt: skip
+# Files, calls with their answers, and the files after them.
+SESSIONS = {
+    "view a directory": ({
+        "memories/deep/er/f.txt": "x" * 1500, "memories/deep/er/est/g.txt": "x" * 36, "memories/a-first": b"", "memories/.gitignore": "*.log\n",
+        "memories/ignored.log": b"x" * 2048, "memories/node_modules/m.js": "x"}, [
+        ("view", {"path": "/memories"}, {"content": "\n".join([
+            TOP.format("/memories"), "3.5K\t/memories", "0B\t/memories/a-first", "1.5K\t/memories/deep/", "1.5K\t/memories/deep/er/",
+            "2K\t/memories/ignored.log", f"{len(NOTES)}B\t{AT}"])}),
+        ("view", {"path": "/memories/deep/"}, {"content": "\n".join([
+            TOP.format("/memories/deep"), "1.5K\t/memories/deep", "1.5K\t/memories/deep/er/", "36B\t/memories/deep/er/est/",
+            "1.5K\t/memories/deep/er/f.txt"])})], {}),
+    "view a file": ({"memories/x": b"\x1b[2J\n", "memories/big": b"\n" * 1_000_000}, [
+        *(("view", {**PATH, "view_range": asked}, {"content": "\n".join([HEAD, *shown])}) for asked, shown in (
+            ([1, 4], ROWS), ([2, 3], ROWS[1:3]), ([3, -1], ROWS[2:]))),
+        ("view", {"path": "memories/notes.txt/"}, {"content~": "\n" + "\n".join(ROWS)}),
+        *(("view", {**PATH, "view_range": wrong}, {"error/code": "invalid_argument"}) for wrong in ([9, 12], [3, 2], [0, 1], [1])),
+        ("view", {"path": "/memories/x"}, {"content~": "\n     1\t⟦U+001B⟧[2J"}),
+        ("view", {"path": "/memories/big"}, {"content": "File /memories/big exceeds maximum line limit of 999,999 lines."})], {}),
+    "a path that does not exist": ({}, [
+        ("view", {"path": "/memories/nots.txt"}, {
+            "content^": f"{MISSING.removeprefix('Error: ')}. Please provide a valid path.\n", "content~": "memories/notes.txt"}),
+        ("str_replace", {"path": "/memories/nots.txt", "old_str": "a", "new_str": "b"}, {"content^": f"{MISSING}. Please provide a valid path."}),
+        *((command, given, {"content^": MISSING, "content!": "Please", "error/code": "not_found"}) for command, given in (
+            ("insert", {"path": "/memories/nots.txt", "insert_line": 0, "insert_text": "a"}), ("delete", {"path": "/memories/nots.txt"}),
+            ("rename", {"old_path": "/memories/nots.txt", "new_path": "/memories/b"})))], {}),
+    "create": ({}, [
+        ("create", {"path": "/memories/new/a.txt", "file_text": "text\n"}, {"content": "File created successfully at: /memories/new/a.txt"}),
+        *(("create", {"path": path, "file_text": "x"}, {"content^": f"Error: File {path} already exists"}) for path in (AT, "/memories/new"))],
+        {"memories/new/a.txt": "text\n", "memories/notes.txt": NOTES}),
+    "str_replace": ({}, [
+        ("str_replace", {**PATH, "old_str": "two\ntree", "new_str": "2"}, {"content^": ABSENT, "content~": "\n2|two"}),
+        ("str_replace", {**PATH, "old_str": "one", "new_str": "1"}, {"content^": f"{TWICE}\n"}),
+        ("str_replace", {"path": "/memories", "old_str": "a", "new_str": "b"}, {
+            "content^": "Error: The path /memories does not exist. Please provide a valid path."}),
+        ("str_replace", {**PATH, "old_str": "", "new_str": "b"}, {"error/code": "invalid_argument"}),
+        ("str_replace", {**PATH, "old_str": "two", "new_str": "two"}, {"error/code": "no_change"}),
+        ("str_replace", {**PATH, "old_str": "three", "new_str": "3\n4"}, {
+            "content": f"{SNIPPET}     1\tone\n     2\ttwo\n     3\t3\n     4\t4\n     5\tone more"}),
+        ("str_replace", {**PATH, "old_str": "3\n"}, {"success": True})],  # new_str may be left out
+        {"memories/notes.txt": "one\ntwo\n4\none more\n"}),
+    "regression_a_failed_str_replace_says_what_to_do_next": ({}, [
+        ("str_replace", {**PATH, "old_str": "nothing like it", "new_str": "x"}, {"content~": f'memory(command="view", path="{AT}")'}),
+        ("str_replace", {**PATH, "old_str": "one", "new_str": "1"}, {"content~": "Add lines before or after it to old_str (and to new_str)."})], {}),
+    "CRLF is kept": ({"memories/w": b"a\r\nb\r\n"}, [
+        ("str_replace", {"path": "/memories/w", "old_str": "a\r\nb", "new_str": "c\nd"}, {"success": True}),
+        ("insert", {"path": "/memories/w", "insert_line": 1, "insert_text": "e"}, {"success": True})], {"memories/w": b"c\r\ne\r\nd\r\n"}),
+    "insert": ({}, [
+        *(("insert", {**PATH, "insert_line": line, "insert_text": "x"}, {"content": OUT_OF_RANGE.format(line)}) for line in (-1, 5)),
+        ("insert", {"path": "/memories", "insert_line": 0, "insert_text": "x"}, {"content^": "Error: The path /memories does not exist"}),
+        *(("insert", {**PATH, "insert_line": line, "insert_text": text}, {"content": f"The file {AT} has been edited."}) for line, text in (
+            (0, "zero\n\n"), (5, "last")))], {"memories/notes.txt": f"zero\n{NOTES}last\n"}),
+    "delete": ({"memories/d/e/f": ""}, [
+        ("delete", {"path": "/memories/d"}, {"content": "Successfully deleted /memories/d"}), ("delete", PATH, {"success": True}),
+        ("delete", {"path": "/memories"}, {"content": "Cannot delete the /memories directory itself"}),
+        ("view", {"path": "/memories"}, {"content": f"{TOP.format('/memories')}\n0B\t/memories"})], {}),
+    "rename": ({"memories/d/f": ""}, [
+        ("rename", {"old_path": "/memories/d", "new_path": "/memories/new/place"}, {"content": "Successfully renamed /memories/d to /memories/new/place"}),
+        ("rename", {"old_path": "/memories/new", "new_path": AT}, {"content^": f"Error: The destination {AT} already exists"}),
+        *(("rename", {"old_path": old, "new_path": new}, {"error/code": "invalid_argument"}) for old, new in (
+            ("/memories", "/memories/x"), ("/memories/new", "/memories/new/er")))], {"memories/new/place/f": ""}),
+    "a missing parameter": ({}, [
+        *((command, {}, {"content": f"Parameter `{missing}` is required for command: {command}"}) for command, missing in (
+            ("view", "path"), ("create", "path"), ("rename", "old_path"))),
+        ("insert", {**PATH, "insert_text": "x"}, {"content~": "`insert_line`"})], {}),
+    "secrets are refused": ({"memories/id_rsa": "secret\n"}, [
+        (command, given, {"error/code": "protected", "content!": "secret\n"}) for command, given in SECRETS], {"memories/id_rsa": "secret\n"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions(do, tmp_path, name):
+    check_session(do, tmp_path, *SESSIONS[name])
 
 
 def test_a_memory_that_does_not_exist_yet_is_empty(tmp_path):
     with Workspace(tmp_path) as ws:
         assert speaker(ws)("view", "/memories").content == f"{TOP.format('/memories')}\n0B\t/memories"
         assert os.listdir(tmp_path) == []
-
-
-def test_view_a_file(do, tmp_path):
-    head = "Here's the content of /memories/notes.txt with line numbers:"
-    lines = [f"{number:>6}\t{line}" for number, line in enumerate(NOTES.splitlines(), 1)]
-    for view_range, shown in (([1, 4], lines), ([2, 3], lines[1:3]), ([3, -1], lines[2:])):
-        viewed = do("view", "/memories/notes.txt", view_range=view_range)
-        assert viewed.content.split("\n") == [head, *shown]
-    assert do("view", "memories/notes.txt/").content.split("\n")[1:] == lines
-    for wrong in ([9, 12], [3, 2], [0, 1], [1]):
-        assert do("view", "/memories/notes.txt", view_range=wrong).error["code"] == "invalid_argument"
-    put(tmp_path / "memories", {"x": b"\x1b[2J\n", "big": b"\n" * 1_000_000})
-    assert do("view", "/memories/x").content.split("\n")[1] == "     1\t⟦U+001B⟧[2J"
-    wanted = "File /memories/big exceeds maximum line limit of 999,999 lines."
-    assert do("view", "/memories/big").content == wanted
 
 
 def test_a_long_file_is_viewed_by_pages(tmp_path):
@@ -98,28 +157,6 @@ def test_a_long_file_is_viewed_by_pages(tmp_path):
         assert last == (
             '[lines 1-2 of 4; more: memory(command="view", path="/memories/notes.txt", view_range=[3, -1])]'
         )
-
-
-def test_a_path_that_does_not_exist(do):
-    path, missing = "/memories/nots.txt", "The path /memories/nots.txt does not exist"
-    first, second = do("view", path).content.split("\n")
-    assert first == f"{missing}. Please provide a valid path."
-    assert "memories/notes.txt" in second
-    replaced = do("str_replace", path, old_str="a", new_str="b")
-    assert failure(replaced) == f"Error: {missing}. Please provide a valid path."
-    renamed = do("rename", old_path=path, new_path="/memories/b")
-    for result in (do("insert", path, insert_line=0, insert_text="a"), do("delete", path), renamed):
-        assert failure(result) == f"Error: {missing}"
-        assert result.error["code"] == "not_found"
-
-
-def test_create(do, tmp_path):
-    made = do("create", "/memories/new/a.txt", file_text="text\n")
-    assert made.content == "File created successfully at: /memories/new/a.txt"
-    assert (tmp_path / "memories/new/a.txt").read_text() == "text\n"
-    for path in ("/memories/notes.txt", "/memories/new"):
-        assert failure(do("create", path, file_text=NOTES)) == f"Error: File {path} already exists"
-    assert (tmp_path / "memories/notes.txt").read_text() == NOTES
 
 
 @pytest.mark.parametrize("spelling", ["", "/", "/.", "/sub/..", "/./"])
@@ -148,82 +185,6 @@ def test_no_policy_makes_create_replace_a_file(tmp_path):
         assert do("create", "/memories/a", file_text="b").error["code"] == "already_exists"
 
 
-def test_str_replace(do, tmp_path):
-    def replace(old, new, path="/memories/notes.txt", **more):
-        return do("str_replace", path, old_str=old, **({} if new is None else {"new_str": new}))
-
-    head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-    edited = replace("three", "3\n4")
-    assert edited.content == f"{head}\n     1\tone\n     2\ttwo\n     3\t3\n     4\t4\n     5\tone more"
-    assert (tmp_path / "memories/notes.txt").read_text() == "one\ntwo\n3\n4\none more\n"
-    assert replace("3\n4\n", None).success, "new_str may be left out"
-    absent = replace("two\ntree", "2").content
-    said = "No replacement was performed, old_str `two\ntree` did not appear verbatim in /memories/notes.txt."
-    assert absent.startswith(said)
-    assert "\n2|two" in absent
-    assert failure(replace("one", "1")) == (
-        "No replacement was performed. Multiple occurrences of old_str `one` in lines: 1, 3. "
-        "Please ensure it is unique"
-    )
-    missing = "Error: The path /memories does not exist. Please provide a valid path."
-    assert failure(replace("a", "b", "/memories")) == missing
-    assert replace("", "b").error["code"] == "invalid_argument"
-    assert replace("two", "two").error["code"] == "no_change"
-
-
-def test_regression_a_failed_str_replace_says_what_to_do_next(do):
-    absent = do("str_replace", "/memories/notes.txt", old_str="nothing like it", new_str="x")
-    assert 'memory(command="view", path="/memories/notes.txt")' in absent.content
-    twice = do("str_replace", "/memories/notes.txt", old_str="one", new_str="1")
-    assert twice.content.endswith("Add lines before or after it to old_str (and to new_str).")
-
-
-def test_crlf_is_kept(do, tmp_path):
-    (tmp_path / "memories/w").write_bytes(b"a\r\nb\r\n")
-    assert do("str_replace", "/memories/w", old_str="a\r\nb", new_str="c\nd").success
-    assert do("insert", "/memories/w", insert_line=1, insert_text="e").success
-    assert (tmp_path / "memories/w").read_bytes() == b"c\r\ne\r\nd\r\n"
-
-
-def test_insert(do, tmp_path):
-    for line, text in ((0, "zero\n\n"), (5, "last")):
-        done = do("insert", "/memories/notes.txt", insert_line=line, insert_text=text)
-        assert done.content == "The file /memories/notes.txt has been edited."
-    assert (tmp_path / "memories/notes.txt").read_text() == f"zero\n{NOTES}last\n"
-    for line in (-1, 7):
-        assert do("insert", "/memories/notes.txt", insert_line=line, insert_text="x").content == (
-            f"Error: Invalid `insert_line` parameter: {line}. "
-            "It should be within the range of lines of the file: [0, 6]"
-        )
-    wanted = "Error: The path /memories does not exist"
-    assert failure(do("insert", "/memories", insert_line=0, insert_text="x")) == wanted
-
-
-def test_delete(do, tmp_path):
-    do("create", "/memories/d/e/f", file_text="")
-    assert do("delete", "/memories/d").content == "Successfully deleted /memories/d"
-    assert do("delete", "/memories/notes.txt").success
-    assert do("delete", "/memories").content == "Cannot delete the /memories directory itself"
-    assert os.listdir(tmp_path / "memories") == []
-
-
-def test_rename(do, tmp_path):
-    do("create", "/memories/d/f", file_text="")
-    renamed = do("rename", old_path="/memories/d", new_path="/memories/new/place")
-    assert renamed.content == "Successfully renamed /memories/d to /memories/new/place"
-    assert (tmp_path / "memories/new/place/f").exists()
-    taken = do("rename", old_path="/memories/new", new_path="/memories/notes.txt")
-    assert failure(taken) == "Error: The destination /memories/notes.txt already exists"
-    for old, new in (("/memories", "/memories/x"), ("/memories/new", "/memories/new/er")):
-        assert do("rename", old_path=old, new_path=new).error["code"] == "invalid_argument"
-
-
-def test_a_missing_parameter(do):
-    for command, missing in (("view", "path"), ("create", "path"), ("rename", "old_path")):
-        assert do(command).content == f"Parameter `{missing}` is required for command: {command}"
-    assert "`insert_line`" in do("insert", "/memories/notes.txt", insert_text="x").content
-
-
 ESCAPES = ["/memories/../outside.txt", "/memories/link/secret.txt", "/memories/to-root/outside.txt"]
 
 
@@ -248,18 +209,6 @@ def test_nothing_outside_is_reached(do, tmp_path, path):
         assert failure(result) == said
         assert result.error["code"] == "outside_workspace"
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_secrets_are_refused(do, tmp_path):
-    (tmp_path / "memories/id_rsa").write_text("secret\n")
-    for result in (
-        do("view", "/memories/id_rsa"), do("str_replace", "/memories/id_rsa", old_str="secret", new_str="x"),
-        do("create", "/memories/.env", file_text="x"), do("delete", "/memories/id_rsa"),
-        do("rename", old_path="/memories/notes.txt", new_path="/memories/.env"),
-        do("rename", old_path="/memories/id_rsa", new_path="/memories/key.txt"),
-    ):  # fmt: skip
-        assert result.error["code"] == "protected"
-        assert "secret\n" not in result.content
 
 
 @pytest.mark.full
