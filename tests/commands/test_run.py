@@ -1,5 +1,7 @@
 """`run`: what a command's result has, in both ways of running."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import os
 import time
 
@@ -8,6 +10,7 @@ import pytest
 from agentfs import Limits
 from agentfs.commands.outside import Outside
 from tests.commands.conftest import PID, SECRET, running, snapshot
+from tests.dialects.answers import check
 from tests.kit import refused
 
 CHANGES = """
@@ -35,23 +38,58 @@ def test_the_changes_of_a_command_are_one_step_with_exact_modes_links_and_conten
     assert snapshot(tree) == after
 
 
-def test_streams_are_separate_and_the_text_joins_them_in_order(ws):
-    result = ws.run("echo out; sleep .1; echo err >&2; sleep .1; echo end; exit 3")
-    assert result.exit_status == 3
-    assert (result.stdout, result.stderr) == (b"out\nend\n", b"err\n")
-    assert "out\nerr\nend\n" in result.text
-    assert result.text.startswith("Exit status 3, ")
-    assert not result.truncated
-    assert not result.timed_out
-    assert result.confinement == ws.policy.run
+# A command, its other arguments, and what its result has.
+RESULTS = {
+    "streams are separate, and the text joins them in order": ("echo out; sleep .1; echo err >&2; sleep .1; echo end; exit 3", {}, {
+        "exit_status": 3, "stdout": b"out\nend\n", "stderr": b"err\n", "text~": "out\nerr\nend\n", "text^": "Exit status 3, ",
+        "truncated": False, "timed_out": False}),
+    "stdin is empty": ("wc -c", {}, {"stdout~": b"0\n"}), "stdin is given": ("wc -c", {"stdin": "four"}, {"stdout~": b"4\n"}),
+    "stdin is big": ("wc -c", {"stdin": b"x" * 100_000}, {"stdout~": b"100000\n"}),
+    "stdin is not read": ("true", {"stdin": b"x" * 1_000_000}, {"exit_status": 0}),
+    "controls are visible and hide nothing that follows": (r"printf '\033[2J\033[8mhidden\xff\r\n'", {}, {
+        "text~": "⟦U+001B⟧[2J⟦U+001B⟧[8mhidden\\xff\n", "text!": "\x1b", "stdout": b"\x1b[2J\x1b[8mhidden\xff\r\n"}),
+    "a killed command has the status of a shell": ("kill -9 $$", {}, {"exit_status": 137, "stdout": b""}),
+    "regression_processes_that_end_with_a_command_are_counted": ("nohup sleep 60 > /dev/null 2>&1 & echo started", {}, {
+        "text~": "1 process in the background: ended with the command"}),
+    "no process in the background": ("echo x | cat; (exit 3)", {}, {"text!": "in the background"}),
+    "regression_a_server_that_reaches_its_timeout_is_not_only_given_more_time": ("sleep 60", {"timeout": 0.3}, {"text~": "start it with `&`"}),
+}  # fmt: skip
+STAGED = {
+    "regression_a_command_without_network_is_told": ("echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6", {}, {"text~": "has no network"}),
+    "not of another command": ("echo fine", {}, {"text!": "has no network"}),
+    "regression_a_directory_that_cannot_be_renamed_is_named": ('python3 -c \'import os; os.rename("src", "lib")\'', {}, {
+        "exit_status": 1, "text~": "cannot be renamed in one step"}),
+    "it can be moved": ("mv src lib && ls lib", {}, {"stdout^": b"a.py"}),
+    "a killed command says nothing else": ("kill -9 $$", {}, {"stderr": b""}),
+    "a file from the future can be changed": ("touch -d 2033-01-01 README; echo more >> README", {}, {"changes/files#": 1}),
+}  # fmt: skip
 
 
-def test_stdin_is_empty_unless_given(ws):
-    assert ws.run("wc -c").stdout.strip() == b"0"
-    assert ws.run("wc -c", stdin="four").stdout.strip() == b"4"
-    big = b"x" * 1_000_000
-    assert ws.run("wc -c", stdin=big).stdout.strip() == b"1000000"
-    assert ws.run("true", stdin=big).exit_status == 0
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_result_of_a_command(ws, name):
+    command, given, wanted = RESULTS[name]
+    result = ws.run(command, **given)
+    check(result, {**wanted, "confinement": ws.policy.run})
+    if result.timed_out:
+        following = result.next["arguments"]
+        assert following.get("background") is True or (
+            ws.policy.run == "staged" and following["timeout"] > 0.3
+        )
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_the_result_of_a_staged_command(staged, tree, name):
+    command, given, wanted = STAGED[name]
+    os.utime(tree / "README", (2_000_000_000, 2_000_000_000))
+    check(staged.run(command, **given), wanted)
+
+
+def test_the_errors_of_a_command_come_with_its_output(staged):
+    command = "echo said; echo wrong >&2; mkdir .vscode; echo {} > .vscode/tasks.json; exit 4"
+    error = refused(lambda: staged.run(command), "protected")
+    said = {"exit_status": 4, "stdout": "said\n", "stderr": "wrong\n", "paths~": ".vscode/tasks.json"}
+    check(error.details, said)
+    assert "said\nwrong" in str(error)
 
 
 def test_cwd_and_environment(ws, tree, monkeypatch):
@@ -64,13 +102,6 @@ def test_cwd_and_environment(ws, tree, monkeypatch):
     if ws.policy.run == "staged":
         assert SECRET.encode() not in result.stdout
     assert b"AWS_SECRET_ACCESS_KEY" not in ws.run("env").stdout
-
-
-def test_output_has_visible_controls_and_cannot_hide_what_follows(ws):
-    result = ws.run(r"printf '\033[2J\033[8mhidden\xff\r\n'")
-    assert "\x1b" not in result.text
-    assert "⟦U+001B⟧[2J⟦U+001B⟧[8mhidden\\xff\n" in result.text
-    assert result.stdout == b"\x1b[2J\x1b[8mhidden\xff\r\n"
 
 
 def test_long_output_shows_head_and_tail_and_keeps_the_rest(ws):
@@ -129,14 +160,10 @@ def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, comm
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
-    (("",), "invalid_argument"), ((" \n",), "invalid_argument"), (("a\0b",), "invalid_argument"),
-    (("a\ud800b",), "invalid_argument"), (("true", 0), "invalid_argument"),
-    (("true", -1), "invalid_argument"),
-    (("true", float("nan")), "invalid_argument"),
-    (("true", float("inf")), "invalid_argument"),
-    (("true", 5, "README"), "not_a_directory"), (("true", 5, "/etc"), "outside_workspace"),
-    (("true", 5, ".."), "outside_workspace"), (("true", 5, "gone"), "not_found"),
-    (("x" * 10_000_000,), "invalid_argument"),
+    *((each, "invalid_argument") for each in (
+        ("",), (" \n",), ("a\0b",), ("a\ud800b",), ("x" * 10_000_000,), *(("true", each) for each in (0, -1, float("nan"), float("inf"))))),
+    (("true", 5, "README"), "not_a_directory"), (("true", 5, "gone"), "not_found"),
+    *((("true", 5, each), "outside_workspace") for each in ("/etc", "..")),
 ], ids=lambda value: str(value)[:40])  # fmt: skip
 def test_bad_arguments_are_refused(ws, arguments, code):
     refused(lambda: ws.run(*arguments), code)
@@ -178,18 +205,6 @@ def test_a_command_may_delete_its_directory_and_the_whole_tree(ws, tree):
         assert snapshot(tree) == before
 
 
-def test_the_errors_of_a_command_come_with_its_output(staged):
-    raised = refused(
-        lambda: staged.run("echo said; echo wrong >&2; mkdir .vscode; echo {} > .vscode/tasks.json; exit 4")
-    )
-    error = raised
-    assert error.code == "protected"
-    assert error.details["exit_status"] == 4
-    assert (error.details["stdout"], error.details["stderr"]) == ("said\n", "wrong\n")
-    assert ".vscode/tasks.json" in error.details["paths"]
-    assert "said\nwrong" in str(error)
-
-
 def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, monkeypatch):
     """It is gone when bubblewrap comes to it."""
     gone = ["--ro-bind", "/gone-in-tests", "/gone-in-tests"]
@@ -200,40 +215,3 @@ def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, 
     monkeypatch.setattr(Outside, "arguments", property(lambda view: [*seen(view), *gone]))
     error = refused(lambda: staged.run("touch made"), "io")
     assert gone[1] in error.details["reason"]
-
-
-def test_regression_processes_that_end_with_a_command_are_counted(ws):
-    text = ws.run("nohup sleep 60 > /dev/null 2>&1 & echo started").text
-    assert "1 process in the background: ended with the command" in text
-    assert "in the background" not in ws.run("echo x | cat; (exit 3)").text
-
-
-def test_regression_a_server_that_reaches_its_timeout_is_not_only_given_more_time(ws):
-    result = ws.run("sleep 60", timeout=0.3)
-    assert "start it with `&`" in result.text
-    following = result.next["arguments"]
-    assert following.get("background") is True or (ws.policy.run == "staged" and following["timeout"] > 0.3)
-
-
-def test_regression_a_command_without_network_is_told(staged):
-    failing = "echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6"
-    assert "has no network" in staged.run(failing).text
-    assert "has no network" not in staged.run("echo fine").text
-
-
-def test_regression_a_directory_that_cannot_be_renamed_is_named(staged):
-    moved = staged.run('python3 -c \'import os; os.rename("src", "lib")\'')
-    assert moved.exit_status == 1
-    assert "cannot be renamed in one step" in moved.text
-    assert staged.run("mv src lib && ls lib").stdout.startswith(b"a.py")
-
-
-def test_a_command_that_is_killed_has_the_status_of_a_shell_and_says_nothing_else(ws):
-    result = ws.run("kill -9 $$")
-    assert (result.exit_status, result.stdout) == (137, b"")
-    assert ws.policy.run == "recorded" or result.stderr == b""
-
-
-def test_a_file_from_the_future_can_be_changed(staged, tree):
-    os.utime(tree / "README", (2_000_000_000, 2_000_000_000))
-    assert staged.run("echo more >> README").changes.files

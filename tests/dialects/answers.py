@@ -12,7 +12,9 @@ from tests.kit import put
 from tests.tool_calls import kinds_of
 
 CHECKS = {
-    "~": lambda found, value: all(each in found for each in ([value] if isinstance(value, str) else value)),
+    "~": lambda found, value: all(
+        each in found for each in ([value] if isinstance(value, (str, bytes)) else value)
+    ),
     "^": lambda found, value: found.startswith(value),
     "!": lambda found, value: value not in found,
     "#": lambda found, value: len(found) == value,
