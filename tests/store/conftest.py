@@ -14,6 +14,8 @@ from obstore.store import MemoryStore, S3Store
 
 from agentfs.store import StoredTree
 from tests import kit
+from tests.dialects.answers import check
+from tests.history.judges import snapshot
 from tests.store.proxy import FaultyProxy
 
 _numbers = count()
@@ -140,6 +142,36 @@ def shared(opened, files: dict[str, str | bytes | None]) -> tuple[StoredTree, St
     one.push()
     other.pull()
     return one, other
+
+
+def play(opened, steps) -> None:
+    """Carry out steps of some trees: files to write, an act on a cache, or a call with parts of its result.
+
+    `("one", "files", …)` and `("one", "paths", …)` compare the contents of a cache, `("one", "as", "other")`
+    two caches, and `("one", "kept", …)` the other text of a conflict about `f`.
+    """
+    trees: dict[str, StoredTree] = {}
+    for who, act, *wanted in steps:
+        tree = trees[who] = trees.get(who) or opened(who)
+        if isinstance(act, dict):
+            put(tree, act)
+        elif callable(act):
+            act(Path(tree))
+        elif act == "files":
+            assert files(tree) == wanted[0]
+        elif act == "paths":
+            assert [*without_state(tree)] == wanted[0]
+        elif act == "as":
+            assert without_state(tree) == without_state(trees[wanted[0]])
+        elif act == "kept":
+            kept = Path(tree, ".agentfs/conflicts/f")
+            assert (kept.read_bytes() if kept.exists() else None) == wanted[0]
+        else:
+            check(getattr(tree, act)(), wanted[0] if wanted else {})
+
+
+def without_state(top) -> dict:
+    return {name: each for name, each in snapshot(Path(top)).items() if not name.startswith(".agentfs")}
 
 
 def before(patch: pytest.MonkeyPatch, owner, name: str, act) -> None:

@@ -1,5 +1,7 @@
 """A store, a network, a disk or another process that misbehaves during a pull or push."""
 
+# ruff: noqa: E501 - a step of a table is one line
+
 import http.server
 import os
 import re
@@ -27,7 +29,7 @@ from agentfs.store import StoredTree, objects, sync
 from tests.conftest import part_or_all
 from tests.history.judges import can_mount
 from tests.kit import code_of, error_of
-from tests.store.conftest import before, files, impatient, options, put, shared
+from tests.store.conftest import before, files, impatient, options, play, put, shared
 
 
 def python(
@@ -445,23 +447,23 @@ def test_a_lost_answer_loses_no_line(proxied, server, tmp_path):
     """The push of `a` arrived. Its answer is lost, and another worker adds a line before the next push."""
     proxy = proxied.proxy
     proxied.options["retry_config"] = {"max_retries": 0}
-    one, other = proxied("one"), StoredTree(proxied.where, tmp_path / "other", options=server.options)
-    put(one, {"f": "base\n"})
-    one.push()
-    put(one, {"f": "base\none\n"})
-    one.status()
+    trees = {
+        "one": proxied("one"),
+        "other": StoredTree(proxied.where, tmp_path / "other", options=server.options),
+    }
+    play(
+        trees.get,
+        [("one", {"f": "base\n"}), ("one", "push"), ("one", {"f": "base\none\n"}), ("one", "status")],
+    )
     real, proxy._fault = proxy._fault, lambda: "lost" if proxy.requests[-1][0] == "PUT" else ""
-    assert code_of(one.push) == "io"
+    assert code_of(trees["one"].push) == "io"
     proxy._fault = real
-    other.pull()
-    put(other, {"f": "base\none\nother\n"})
-    other.push()
-    put(one, {"f": "ONE\none\n"})
-    assert one.push().conflicts == ("f",)  # it cannot know that one of the two versions was its own
-    assert files(one)["f"] == b"ONE\none\n"
-    assert Path(one, ".agentfs/conflicts/f").read_bytes() == b"base\none\nother\n"
-    put(one, {"f": "base\none\nother\n"})
-    assert one.push().conflicts == ()
+    play(trees.get, [
+        ("other", "pull"), ("other", {"f": "base\none\nother\n"}), ("other", "push"), ("one", {"f": "ONE\none\n"}),
+        ("one", "push", {"conflicts": ("f",)}),  # it cannot know that one of the two versions was its own
+        ("one", "files", {"f": b"ONE\none\n"}), ("one", "kept", b"base\none\nother\n"),
+        ("one", {"f": "base\none\nother\n"}), ("one", "push", {"conflicts": ()}),
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("where", ["emptied", "another", "a page of a proxy"])
@@ -482,12 +484,11 @@ def test_a_store_without_the_tree_of_the_cache_does_not_empty_it(s3, plain, serv
 
 def test_a_cache_without_its_state_begins_again_and_a_damaged_one_is_named(s3):
     one = s3("one")
-    put(one, {"a": "a\n", "b": "b\n"})
-    one.push()
-    put(one, {"b": "changed\n"})
-    shutil.rmtree(Path(one, ".agentfs"))
-    assert one.pull().conflicts == ("b",)
-    Path(one, ".agentfs/history.db").write_bytes(b"nonsense" * 1000)
+    play({"one": one}.get, [
+        ("one", {"a": "a\n", "b": "b\n"}), ("one", "push"), ("one", {"b": "changed\n"}),
+        ("one", lambda top: shutil.rmtree(top / ".agentfs")), ("one", "pull", {"conflicts": ("b",)}),
+        ("one", lambda top: (top / ".agentfs/history.db").write_bytes(b"nonsense" * 1000)),
+    ])  # fmt: skip
     assert code_of(one.pull) in {"io", "invalid_argument"}
     assert files(one) == {"a": b"a\n", "b": b"changed\n"}
 
@@ -560,16 +561,12 @@ def test_an_object_that_is_too_large_is_named_and_not_fetched(tmp_path):
 
 
 def test_a_file_or_object_that_becomes_too_large_is_no_deletion(memory, monkeypatch):
-    one, other = shared(memory, {"f": "small", "g": "small"})
-    put(other, {"g": "large" * 10})
-    other.push()
-    for module in (sync, objects):
-        monkeypatch.setattr(module, "LARGEST_OBJECT", 40)
-    put(one, {"f": "large" * 10})
-    assert one.push().left_out == {"too large": ("f",)}
-    assert one.pull().left_out == {"too large": ("g",)}
-    assert one.push().deleted == ()
-    assert files(one) == {"f": b"large" * 10, "g": b"small"}
+    play(memory, [
+        ("one", {"f": "small", "g": "small"}), ("one", "push"), ("other", "pull"), ("other", {"g": "large" * 10}), ("other", "push"),
+        ("one", lambda _: [monkeypatch.setattr(module, "LARGEST_OBJECT", 40) for module in (sync, objects)]), ("one", {"f": "large" * 10}),
+        ("one", "push", {"left_out": {"too large": ("f",)}}), ("one", "pull", {"left_out": {"too large": ("g",)}}), ("one", "push", {"deleted": ()}),
+        ("one", "files", {"f": b"large" * 10, "g": b"small"}),
+    ])  # fmt: skip
 
 
 def test_another_process_with_the_same_cache(s3):
@@ -712,14 +709,11 @@ print(Path(one, "own").read_bytes() == Path(other, "own").read_bytes())
 def test_texts_too_large_to_merge_are_conflicts(trees, monkeypatch):
     monkeypatch.setattr(sync, "MERGED_BYTES", 1000)
     text = b"line\n" * 1000
-    one, other = shared(trees, {"large": text})
-    put(one, {"large": b"one\n" + text})
-    assert one.push().pushed == other.pull().pulled == ("large",)
-    put(one, {"large": b"one\n" + text + b"end\n"})
-    put(other, {"large": text})
-    one.push()
-    assert other.push().conflicts == ("large",)
-    assert files(other)["large"] == text
+    play(trees, [
+        ("one", {"large": text}), ("one", "push"), ("other", "pull"), ("one", {"large": b"one\n" + text}), ("one", "push", {"pushed": ("large",)}),
+        ("other", "pull", {"pulled": ("large",)}), ("one", {"large": b"one\n" + text + b"end\n"}), ("other", {"large": text}), ("one", "push"),
+        ("other", "push", {"conflicts": ("large",)}), ("other", "files", {"large": text}),
+    ])  # fmt: skip
 
 
 @pytest.mark.full

@@ -1,7 +1,8 @@
 """Trees in an S3 server, in memory and in a directory: what one worker pushes, another one pulls."""
 
+# ruff: noqa: E501 - a step of a table is one line
+
 import os
-import stat
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,15 +19,10 @@ from agentfs.results import StoreStatus
 from agentfs.store import StoredTree, sync
 from agentfs.store.objects import Objects
 from tests.conftest import law, needs
-from tests.history.judges import snapshot
 from tests.kit import code_of
-from tests.store.conftest import before, files, opener, put, shared
+from tests.store.conftest import before, files, opener, play, put, shared
 
 FIVE = "1\n2\n3\n4\n5\n"
-
-
-def without_state(top) -> dict:
-    return {name: each for name, each in snapshot(Path(top)).items() if not name.startswith(".agentfs")}
 
 
 def test_what_one_pushes_another_pulls(trees, tmp_path):
@@ -44,85 +40,66 @@ def test_what_one_pushes_another_pulls(trees, tmp_path):
     assert os.fspath(one) == str(tmp_path / "one")
 
 
-def test_changes_and_deletions_arrive_and_an_update_keeps_the_mode(trees):
-    one, other = shared(trees, {name: f"{name}\n" for name in ("change", "delete", "d/delete")})
-    Path(other, "change").chmod(0o755)
-    put(one, {"change": "changed\n", "new/file": "y", "delete": None, "d/delete": None})
-    pushed = one.push()
-    assert (pushed.pushed, pushed.deleted) == (("change", "new/file"), ("d/delete", "delete"))
-    pulled = other.pull()
-    assert stat.S_IMODE(Path(other, "change").stat().st_mode) == 0o755
-    Path(one, "change").chmod(0o755)
-    assert without_state(one) == without_state(other)  # the emptied directory is gone too
-    assert (pulled.deleted, pulled.merged) == (("d/delete", "delete"), ())
-    assert one.pull().deleted == ()
+def begin(files):
+    """Return the steps after which both trees have some files."""
+    return [("one", files), ("one", "push"), ("other", "pull")]
 
 
-def test_links_special_files_and_empty_directories_stay_here(trees):
-    one, other = trees("one"), trees("other")
-    put(one, {"a": "a"})
-    os.makedirs(Path(one, "empty/directory"))
-    os.symlink("a", Path(one, "link"))
-    os.mkfifo(Path(one, "fifo"))
-    result = one.push()
-    assert result.pushed == ("a",)
-    assert result.left_out == {"link": ("link",), "not regular": ("fifo",)}
-    other.pull()
-    assert without_state(other).keys() == {"a"}
+ONE, FIVE_AND = {"f": FIVE.replace("1", "one")}, {"f": FIVE.replace("5", "five")}
+BOTH = {"f": b"one\n2\n3\n4\nfive\n"}
+CONFLICT = {"conflicts": ("f",), "text~": 'conflicts 1: "f"'}
+SCENARIOS = {
+    "changes and deletions arrive, and an update keeps the mode": [
+        *begin({name: f"{name}\n" for name in ("change", "delete", "d/delete")}), ("other", lambda top: (top / "change").chmod(0o755)),
+        ("one", {"change": "changed\n", "new/file": "y", "delete": None, "d/delete": None}),
+        ("one", "push", {"pushed": ("change", "new/file"), "deleted": ("d/delete", "delete")}),
+        ("other", "pull", {"deleted": ("d/delete", "delete"), "merged": ()}), ("one", lambda top: (top / "change").chmod(0o755)),
+        ("one", "as", "other"),  # the emptied directory is gone too
+        ("one", "pull", {"deleted": ()})],
+    "links, special files and empty directories stay here": [
+        ("one", {"a": "a"}), ("one", lambda top: (top / "empty/directory").mkdir(parents=True)), ("one", lambda top: (top / "link").symlink_to("a")),
+        ("one", lambda top: os.mkfifo(top / "fifo")),
+        ("one", "push", {"pushed": ("a",), "left_out": {"link": ("link",), "not regular": ("fifo",)}}),
+        ("other", "pull"), ("other", "paths", ["a"])],
+    "a link in place of a known file is no deletion": [
+        *begin({"f": "f", "d/f": "f"}), ("one", {"f": None}), ("one", lambda top: (top / "f").symlink_to("elsewhere")),
+        ("one", lambda top: (top / "d").rename(top / "e")), ("one", lambda top: (top / "d").symlink_to("e")),
+        ("one", "push", {"deleted": (), "left_out": {"link": ("d", "f")}}), ("other", {"f": "changed"}), ("other", "push"),
+        ("one", "pull", {"left_out": {"link": ("f",)}}), ("one", "files", {"e/f": b"f"})],  # the link stays
+    "a file becomes a directory and back": [
+        *begin({"x": "file\n", "y/z": "in a directory\n"}), ("one", {"x": None, "x/below": "now below\n", "y/z": None, "y": "a file\n"}),
+        ("one", "push"), ("other", "pull"), ("one", "as", "other"),
+        ("other", {"x/below": None, "x": "a file again\n"}), ("other", "push"), ("one", "pull"), ("one", "as", "other")],
+
+    "a push merges other lines": [
+        *begin({"f": FIVE}), ("one", ONE), ("other", FIVE_AND), ("one", "push"), ("other", "push", {"merged": ("f",), "pushed": ("f",)}),
+        ("other", "status", {"to_push": ()}), ("one", "pull", {"pulled": ("f",)}), ("one", "files", BOTH), ("other", "files", BOTH)],
+    "a pull merges other lines": [
+        *begin({"f": FIVE}), ("one", ONE), ("other", FIVE_AND), ("one", "push"), ("other", "pull", {"merged": ("f",)}),
+        ("other", "status", {"to_push": ("f",)}), ("other", "push", {"pushed": ("f",)}), ("one", "pull", {"pulled": ("f",)}),
+        ("one", "files", BOTH), ("other", "files", BOTH)],
+    "a conflict keeps both texts, and the others are pushed": [
+        *begin({"f": "text\n"}), ("one", {"f": "one\n"}), ("one", "push"), ("other", {"f": "other\n", "g": "new\n"}),
+        ("other", "push", {"conflicts": ("f",), "pushed": ("g",)}), ("other", "pull", CONFLICT), ("other", "push", CONFLICT),
+        ("other", "status", {"to_pull": ("f",), "to_push": ("f",)}), ("other", "files", {"f": b"other\n", "g": b"new\n"}),
+        ("other", "kept", b"one\n"), ("other", {"f": "one\n"}),  # both are equal
+        ("other", "pull", {"conflicts": ()}), ("other", "push", {"conflicts": ()}), ("other", "status", {"to_pull": ()}),
+        ("other", "kept", None), ("other", {"f": "one\nother\n"}), ("other", "push", {"pushed": ("f",)}),
+        ("one", "pull"), ("one", "files", {"f": b"one\nother\n", "g": b"new\n"})],
+}  # fmt: skip
 
 
-def test_a_link_in_place_of_a_known_file_is_no_deletion(trees):
-    one, other = shared(trees, {"f": "f", "d/f": "f"})
-    os.remove(Path(one, "f"))
-    os.symlink("elsewhere", Path(one, "f"))
-    Path(one, "d").rename(Path(one, "e"))
-    os.symlink("e", Path(one, "d"))
-    result = one.push()
-    assert (result.deleted, result.left_out) == ((), {"link": ("d", "f")})
-    put(other, {"f": "changed"})
-    other.push()
-    assert one.pull().left_out == {"link": ("f",)}
-    assert os.readlink(Path(one, "f")) == "elsewhere"
-
-
-def test_a_file_becomes_a_directory_and_back(trees):
-    one, other = shared(trees, {"x": "file\n", "y/z": "in a directory\n"})
-    there = {"x": None, "x/below": "now below\n", "y/z": None, "y": "a file\n"}
-    for source, target, change in (
-        (one, other, there),
-        (other, one, {"x/below": None, "x": "a file again\n"}),
-    ):
-        for name, data in change.items():
-            put(source, {name: data})
-        source.push()
-        target.pull()
-        assert without_state(one) == without_state(other)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenarios(trees, name):
+    play(trees, SCENARIOS[name])
 
 
 def test_a_directory_here_and_a_file_in_the_store_stay_apart(memory):
-    one, other = shared(memory, {})
-    put(one, {"x": "file\n"})
-    put(other, {"x/below": "below\n"})
-    one.push()
-    assert other.push().pushed == ("x/below",)
-    assert [*other.pull().left_out.values()] == [("x",)]
-    assert [*one.pull().left_out.values()] == [("x/below",)]
-    assert (files(one), files(other)) == ({"x": b"file\n"}, {"x/below": b"below\n"})
-    assert one.push().deleted == other.push().deleted == ()
-
-
-@pytest.mark.parametrize("call", ["push", "pull"])
-def test_both_have_changed_other_lines(trees, call):
-    one, other = shared(trees, {"f": FIVE})
-    put(one, {"f": FIVE.replace("1", "one")})
-    put(other, {"f": FIVE.replace("5", "five")})
-    one.push()
-    result = getattr(other, call)()
-    assert result.merged == ("f",)
-    assert other.status().to_push == (() if call == "push" else ("f",))
-    assert result.pushed == ("f",) if call == "push" else other.push().pushed == ("f",)
-    assert one.pull().pulled == ("f",)
-    assert files(one) == files(other) == {"f": b"one\n2\n3\n4\nfive\n"}
+    play(memory, [
+        ("one", {"x": "file\n"}), ("other", {"x/below": "below\n"}), ("one", "push"), ("other", "push", {"pushed": ("x/below",)}),
+        ("other", "pull", {"left_out": {"busy": ("x",)}}), ("one", "pull", {"left_out": {"not a directory": ("x/below",)}}),
+        ("one", "files", {"x": b"file\n"}), ("other", "files", {"x/below": b"below\n"}), ("one", "push", {"deleted": ()}), ("other", "push", {"deleted": ()}),
+    ])  # fmt: skip
 
 
 def test_regression_others_are_faster_several_times(trees, monkeypatch):
@@ -145,31 +122,6 @@ def test_regression_others_are_faster_several_times(trees, monkeypatch):
     result = other.push()
     assert (result.conflicts, result.pushed, result.merged, len(attempts)) == ((), ("f",), ("f",), 4)
     assert files(other)["f"] == "".join(["other\n", *lines[1:]]).encode()
-
-
-def test_a_conflict_keeps_both_texts_and_the_others_are_pushed(trees):
-    one, other = shared(trees, {"f": "text\n"})
-    put(one, {"f": "one\n"})
-    one.push()
-    put(other, {"f": "other\n", "g": "new\n"})
-    result = other.push()
-    assert (result.conflicts, result.pushed) == (("f",), ("g",))
-    for again in (other.pull(), other.push()):
-        assert again.conflicts == ("f",)
-        assert 'conflicts 1: "f"' in again.text
-    status = other.status()
-    assert status.to_pull == status.to_push == ("f",)
-    assert files(other)["f"] == b"other\n"
-    assert Path(other, ".agentfs/conflicts/f").read_bytes() == b"one\n"
-    with Workspace(other) as workspace:
-        assert "one" in workspace.read(".agentfs/conflicts/f").text
-    put(other, {"f": "one\n"})  # both texts are equal
-    assert other.pull().conflicts == other.push().conflicts == other.status().to_pull == ()
-    assert not Path(other, ".agentfs/conflicts/f").exists()
-    put(other, {"f": "one\nother\n"})
-    assert other.push().pushed == ("f",)
-    one.pull()
-    assert files(one)["f"] == b"one\nother\n"
 
 
 def test_a_recorded_pull_is_one_step_of_a_workspace(trees):
