@@ -27,7 +27,7 @@ from tests.commands.conftest import (
     no_stage_stays,
     snapshot,
 )
-from tests.kit import put, refused
+from tests.kit import refused
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 READS = [

@@ -1,5 +1,7 @@
 """Rules, modes and the callback, about commands and what they change."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import asyncio
 import re
 import threading
@@ -40,33 +42,25 @@ NAMES = "printf x > out/a.lock; printf y > out/b.lock; printf z > n"
     [
         ("staged", {"on_ask": asker([], Deny("not now"))}, "rm -r src; echo x > y"),
         ("recorded", REFUSING, "touch made"),
-        *((way, {"deny": ["run(git push*)"]}, "echo; git push origin") for way in ("staged", "recorded")),
-        *((way, {"deny": ["run"]}, "true") for way in ("staged", "recorded")),
-        *((way, {"deny": ["*"]}, "true") for way in ("staged", "recorded")),
-        *((way, {"mode": "plan"}, "true") for way in ("staged", "recorded")),
+        *((way, rules, "echo; git push origin") for way in ("staged", "recorded") for rules in (
+            {"deny": ["run(git push*)"]}, {"deny": ["run"]}, {"deny": ["*"]}, {"mode": "plan"})),
         # `deny=["change(test_*.py)"]` emptied the tests: `unittest` ran none of them, and said OK.
-        ("staged", {"deny": ["change(test_*.py)"]}, "echo x > test_it.py"),
-        ("staged", {"deny": ["change(test_*.py)"]}, "rm test_it.py"),
+        *(("staged", {"deny": ["change(test_*.py)"]}, each) for each in ("echo x > test_it.py", "rm test_it.py")),
         # A test that wrote `README` overwrote it unasked.
-        ("staged", {"allow": ["read", "change(src/**)", "run(sh *)"]}, "sh -c 'echo x > README'"),
-        ("staged", {"allow": ["read", "change(src/**)", "run(sh *)"]}, "sh -c 'touch src/n; touch n'"),
-        ("staged", {"allow": ["read", "change(src/**)", "run(sh *)"]}, "touch src/other"),
-        ("staged", {"deny": ["change(src/**)"]}, "mv src other"),
-        ("staged", {"deny": ["change(src/**)"]}, "touch fine; echo > src/new"),
-        ("recorded", {"deny": ["read(src/**)"]}, "ls"),
-        ("recorded", {"ask": ["read(src/**)"]}, "ls"),
+        *(("staged", {"allow": ["read", "change(src/**)", "run(sh *)"]}, each) for each in (
+            "sh -c 'echo x > README'", "sh -c 'touch src/n; touch n'", "touch src/other")),
+        *(("staged", {"deny": ["change(src/**)"]}, each) for each in ("mv src other", "touch fine; echo > src/new")),
+        *(("recorded", {kind: ["read(src/**)"]}, "ls") for kind in ("deny", "ask")),
         # Its changes could not be taken back.
         ("recorded", {"deny": ["change(out/**)"]}, "printf x > out/a.o"),
         ("recorded", {"deny": ["change(src/**/*.lock)"]}, "true"),
         # Rules with a path did not hold for recorded commands.
-        ("recorded", {"deny": ["change(src/**)"]}, CHANGING),
-        ("recorded", {"deny": ["edit(src/a.py)"]}, CHANGING),
-        ("recorded", {"deny": ["delete(README)"]}, CHANGING),
-        ("recorded", {"deny": ["create(new/**)"]}, CHANGING),
-        ("recorded", {"ask": ["delete(README)"], "allow": ["*"]}, CHANGING),
-        ("recorded", {"allow": ["read", "change(src/**)", "run"]}, CHANGING),
-        ("recorded", {"mode": "bypass", "deny": ["write(new/**)"]}, CHANGING),
-        ("recorded", {"allow": ["run", "*"], "ask": ["change(README)"], **REFUSING}, CHANGING),
+        *(("recorded", {"deny": [rule]}, CHANGING) for rule in (
+            "change(src/**)", "edit(src/a.py)", "delete(README)", "create(new/**)")),
+        *(("recorded", rules, CHANGING) for rules in (
+            {"ask": ["delete(README)"], "allow": ["*"]}, {"allow": ["read", "change(src/**)", "run"]},
+            {"mode": "bypass", "deny": ["write(new/**)"]},
+            {"allow": ["run", "*"], "ask": ["change(README)"], **REFUSING})),
         # Files in ignored directories were neither recorded nor judged by a rule without a slash.
         ("recorded", {"deny": ["change(*.lock)"]}, NAMES),
         ("recorded", {"ask": ["change(**/*.lock)"], "allow": ["*"], **REFUSING}, NAMES),

@@ -3,12 +3,15 @@
 # ruff: noqa: E501 - a row of a table is one line
 
 import os
+import shlex
+import sys
 import time
 
 import pytest
 
 from agentfs import Limits
 from agentfs.commands.outside import Outside
+from agentfs.commands.system_calls import filter_of_calls
 from tests.commands.conftest import PID, SECRET, running, snapshot
 from tests.dialects.answers import check
 from tests.kit import refused
@@ -38,6 +41,13 @@ def test_the_changes_of_a_command_are_one_step_with_exact_modes_links_and_conten
     assert snapshot(tree) == after
 
 
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+RESERVE = (
+    f"import mmap; mmap.mmap(-1, {2 * MEMORY}, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)"  # unreserved
+)
+USUAL = "import multiprocessing, tempfile; multiprocessing.Lock(); tempfile.TemporaryFile(); print('works')"
+SOCKETS = "import socket\nfor each in (1, 2, 10, 16, 38, 40): socket.socket(each, 3 if each == 16 else 2)"
 # A command, its other arguments, and what its result has.
 RESULTS = {
     "streams are separate, and the text joins them in order": ("echo out; sleep .1; echo err >&2; sleep .1; echo end; exit 3", {}, {
@@ -60,7 +70,14 @@ STAGED = {
     "regression_a_directory_that_cannot_be_renamed_is_named": ('python3 -c \'import os; os.rename("src", "lib")\'', {}, {
         "exit_status": 1, "text~": "cannot be renamed in one step"}),
     "it can be moved": ("mv src lib && ls lib", {}, {"stdout^": b"a.py"}),
+    "its processes are ended first if no memory is left": ("cat /proc/self/oom_score_adj", {}, {"stdout": b"1000\n"}),
+    # Programs with AddressSanitizer did not start.
+    "regression_a_program_may_reserve_more_memory_than_there_is": (f'{PYTHON} -SIc "{RESERVE}"', {}, {"exit_status": 0}),
+    "usual programs work within the limits": (f'{PYTHON} -c "{USUAL}"; echo x > /dev/null', {}, {"stdout": b"works\n"}),
     "a killed command says nothing else": ("kill -9 $$", {}, {"stderr": b""}),
+    "regression_no_user_namespaces_and_no_rare_sockets_in_a_staged_command": (
+        f"unshare -U true || echo refused; {PYTHON} -SIc {shlex.quote(SOCKETS)}", {}, {
+        "stdout": b"refused\n", "stderr~": b"Address family not supported"} if filter_of_calls(os.uname().machine) else {}),
     "a file from the future can be changed": ("touch -d 2033-01-01 README; echo more >> README", {}, {"changes/files#": 1}),
 }  # fmt: skip
 

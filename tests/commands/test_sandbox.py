@@ -1,5 +1,7 @@
 """A staged command sees what is listed outside the root, and nothing else."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import os
 import runpy
 import shlex
@@ -16,8 +18,9 @@ import pytest
 
 from agentfs import Mount, Policy, Workspace
 from agentfs.commands import outside
-from tests.commands.conftest import SECRET, code_of, git
+from tests.commands.conftest import SECRET, code_of, git, snapshot
 from tests.conftest import needs
+from tests.dialects.answers import check
 
 
 @pytest.fixture(params=["/tmp", "/var/tmp"])
@@ -72,16 +75,55 @@ def test_regression_nothing_of_the_home_is_seen_except_toolchains_and_caches(pla
     )
 
 
-def test_regression_caches_are_used_and_not_changed(place, home):
-    put(home / ".cache/pip/entry", "cached\n")
-    put(home / ".npm/_cacache/entry", "cached\n")
-    read, write = "cat ~/.cache/pip/entry ~/.npm/_cacache/entry", "echo x > ~/.cache/pip/entry"
-    assert (
-        ran(place / "root", f"{read} && {write} && touch ~/.npm/_cacache/new && echo fine")
-        == "cached\ncached\nfine\n"
-    )
-    assert (home / ".cache/pip/entry").read_text() == "cached\n"
-    assert not (home / ".npm/_cacache/new").exists()
+HELLO = "#!/bin/sh\necho hello\n"
+# Files, links, the directory of programs, a command, and its output. A file says `{place}` and `{home}`.
+SEEN = {
+    "regression_caches_are_used_and_not_changed": (
+        {"home/.cache/pip/entry": "cached\n", "home/.npm/_cacache/entry": "cached\n"}, {}, "",
+        "cat ~/.cache/pip/entry ~/.npm/_cacache/entry && echo x > ~/.cache/pip/entry && touch ~/.npm/_cacache/new && echo fine",
+        {"": "cached\ncached\nfine\n"}),
+    "regression_other_files_are_not_seen_and_nothing_is_written_beside_the_root": (
+        {"other/secret": SECRET, "home/project/.env": SECRET}, {}, "",
+        "cat {place}/other/secret; ls {place}; echo x > {place}/beside; ls -A /run ~", {"!": SECRET, "~": "Read-only file system"}),
+    "a directory of programs is shown without its neighbours": (
+        {"mine/programs/hello": HELLO, "mine/notes.txt": "not shown\n"}, {}, "mine/programs",
+        "hello; ls {place}/mine; echo x > {place}/mine/programs/hello", {"^": "hello\nprograms\n"}),
+    "a link to a directory of programs": (
+        {"mine/programs/hello": HELLO, "mine/notes.txt": "not shown\n"}, {"link": "{place}/mine/programs"}, "link",
+        "hello; ls {place}/mine; echo x > {place}/mine/programs/hello", {"^": "hello\nprograms\n"}),
+    # A model can write these files: links of programs, alternates, hooks.
+    "what a tree says shows nothing": (
+        {"home/private/bin/x": SECRET, "root/.git/objects/info/alternates": "{home}/private\n",
+         "root/.git/config": "[core]\n hooksPath = {home}/private/bin\n"}, {"root/.venv/bin/python3": "{home}/private/bin/x"}, "root/.venv/bin",
+        "cat .venv/bin/python3; cat {home}/private/bin/x; ls -A ~", {"!": SECRET}),
+    "programs of the tree itself are those of the overlay": (
+        {"root/bin/old": HELLO}, {}, "root/bin", "printf '#!/bin/sh\\necho made\\n' > bin/new; chmod +x bin/new; new", {"": "made\n"}),
+    "regression_links_and_interpreters_of_programs_are_shown": (
+        {"home/src/tool/run.sh": "#!{home}/opt/bin/my-sh\necho ran\n", "home/src/tool/private": SECRET, "home/opt/bin/my-sh": "/bin/sh"},
+        {"home/.local/bin/tool": "../../src/tool/run.sh"}, "home/.local/bin",
+        "tool; cat ~/src/tool/private 2>/dev/null; ls ~/src/tool", {"": "ran\nrun.sh\n"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_a_command_sees(place, home, monkeypatch, name):
+    files, links, programs, command, wanted = SEEN[name]
+
+    def filled(text):
+        return text.replace("{place}", str(place)).replace("{home}", str(home))
+
+    for path, text in files.items():
+        put(place / path, filled(text), 0o755)
+        if text == "/bin/sh":
+            shutil.copy(text, place / path)
+    for path, target in links.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).symlink_to(filled(target))
+    if programs:
+        monkeypatch.setenv("PATH", f"{place / programs}:/usr/bin:/bin")
+    before = snapshot(place, ("root",))
+    check(ran(place / "root", filled(command)), wanted)
+    assert snapshot(place, ("root",)) == before
 
 
 def test_regression_an_installation_without_network_finds_its_wheel(place, home, monkeypatch):
@@ -91,17 +133,6 @@ def test_regression_an_installation_without_network_finds_its_wheel(place, home,
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     install = f"{shlex.quote(sys.executable)} -m pip install -q --no-index --no-deps --target vendor tiny"
     assert "tiny.py" in ran(place / "root", f"{install} && ls vendor")
-
-
-def test_regression_other_files_are_not_seen_and_nothing_is_written_beside_the_root(place, home):
-    put(place / "other/secret")
-    put(home / "project/.env")
-    found = ran(
-        place / "root", f"cat {place}/other/secret; ls {place}; echo x > {place}/beside; ls -A /run ~"
-    )
-    assert SECRET not in found
-    assert "Read-only file system" in found
-    assert not (place / "beside").exists()
 
 
 def test_files_outside_that_are_gone_are_counted(place, home):
@@ -125,50 +156,6 @@ def test_regression_a_virtual_environment_is_found(place, monkeypatch):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
     monkeypatch.setenv("PATH", f"{place / 'venv' / 'bin'}:/usr/bin:/bin")
     assert ran(place / "root", "python -c 'import sys; print(sys.prefix)'") == f"{place / 'venv'}\n"
-
-
-@pytest.mark.parametrize("link", [False, True])
-def test_a_directory_of_programs_is_shown_without_its_neighbours(place, monkeypatch, link):
-    programs = place / "mine" / "programs"
-    put(programs / "hello", "#!/bin/sh\necho hello\n", 0o755)
-    put(place / "mine/notes.txt", "not shown\n")
-    if link:
-        (place / "link").symlink_to(programs)
-    monkeypatch.setenv("PATH", f"{place / 'link' if link else programs}:/usr/bin:/bin")
-    shown = ran(place / "root", f"hello; ls {place / 'mine'}; echo x > {programs}/hello")
-    assert shown.startswith("hello\nprograms\n")
-    assert (programs / "hello").read_text() == "#!/bin/sh\necho hello\n"
-
-
-def test_regression_links_and_interpreters_of_programs_are_shown(place, home, monkeypatch):
-    put(home / "src/tool/run.sh", "#!" + str(home / "opt/bin/my-sh") + "\necho ran\n", 0o755)
-    put(home / "src/tool/private")
-    put(home / "opt/bin/my-sh", "", 0o755)
-    shutil.copy("/bin/sh", home / "opt/bin/my-sh")
-    (home / ".local/bin").mkdir(parents=True)
-    (home / ".local/bin/tool").symlink_to("../../src/tool/run.sh")
-    monkeypatch.setenv("PATH", f"{home}/.local/bin:/usr/bin:/bin")
-    assert ran(place / "root", "tool; cat ~/src/tool/private 2>/dev/null; ls ~/src/tool") == "ran\nrun.sh\n"
-
-
-def test_what_a_tree_says_shows_nothing(place, home, monkeypatch):
-    """A model can write these files: links of programs, alternates, hooks."""
-    put(home / "private/bin/x")
-    root = place / "root"
-    (root / ".venv/bin").mkdir(parents=True)
-    (root / ".venv/bin/python3").symlink_to(home / "private/bin/x")
-    put(root / ".git/objects/info/alternates", f"{home}/private\n")
-    put(root / ".git/config", f"[core]\n hooksPath = {home}/private/bin\n")
-    monkeypatch.setenv("PATH", f"{root}/.venv/bin:/usr/bin:/bin")
-    assert SECRET not in ran(root, f"cat .venv/bin/python3; cat {home}/private/bin/x; ls -A ~")
-
-
-def test_programs_of_the_tree_itself_are_those_of_the_overlay(place, monkeypatch):
-    monkeypatch.setenv("PATH", f"{place / 'root/bin'}:/usr/bin:/bin")
-    (place / "root/bin").mkdir()
-    assert (
-        ran(place / "root", "printf '#!/bin/sh\\necho made\\n' > bin/new; chmod +x bin/new; new") == "made\n"
-    )
 
 
 def test_the_program_adds_paths(place):
