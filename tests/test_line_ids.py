@@ -41,14 +41,3 @@ def test_a_line_outside_a_change_keeps_its_id_and_no_id_changes_hands(lines, sta
     assert now[:start] == ids[:start]
     if not inserted:
         assert len(kept) == len(after)
-
-
-def test_a_brace_put_before_others_does_not_take_their_ids():
-    """Ids made from content and position alone would move to other lines."""
-    lines = ["{", "a", "}", "{", "b", "}"]
-    taken: set[str] = set()
-    ids = new_line_ids(lines, taken)
-    after = ["{", "new", "}", *lines]
-    now = carry_line_ids(lines, ids, after, taken)
-    assert (now[0], now[4:]) == (ids[0], ids[1:])
-    assert not set(now[1:4]) & set(ids)

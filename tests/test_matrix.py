@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from itertools import combinations, count, product
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -1418,18 +1418,6 @@ def test_every_method_and_every_tool_is_a_row():
     # The rows of `recording` and `start` are functions.
     missing = {*tools, *public} - rows - {("", "recording")}
     assert not missing
-
-
-def test_every_two_values_meet():
-    drawn_pairs = {pair for cell in DRAWN for pair in combinations(cell.items(), 2)}
-    for name in METHODS:
-        values = {
-            dimension: tuple(dict.fromkeys(each)) for dimension, each in (DIMENSIONS | takes(name)).items()
-        }
-        values["method"] = (name,)
-        for one, two in combinations(DIMENSIONS, 2):
-            for pair in product(values[one], values[two]):
-                assert ((one, pair[0]), (two, pair[1])) in drawn_pairs
 
 
 if __name__ == "__main__":

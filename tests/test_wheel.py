@@ -19,7 +19,6 @@ from tests.conftest import program
 ROOT = Path(__file__).parents[1]
 NAME = "agentfs-workspace"
 PAGE = f"https://pypi.org/project/{NAME}/"
-EXTRAS = {"cli", "mcp", "media", "run", "store"}
 LINK = re.compile(
     r"\]\(([^)\s]+)|(?:src|href)=[\"']([^\"']+)|^\[[^\]]+\]:\s*(\S+)|<(https?://[^>]+)>", re.MULTILINE
 )
@@ -59,16 +58,6 @@ def test_each_link_of_the_description_is_an_address_and_none_is_a_file_of_the_re
     assert all(block in readme for block in code)
 
 
-def test_each_address_of_the_project_is_a_page_of_the_index(metadata):
-    """There are no public addresses of the repository and the site yet."""
-    addresses = dict(each.split(", ") for each in metadata.get_all("Project-URL"))
-    assert addresses == {
-        "Homepage": PAGE,
-        "Documentation": f"{PAGE}#description",
-        "Changelog": f"{PAGE}#history",
-    }
-
-
 def test_the_index_gets_a_summary_keywords_and_known_classifiers(metadata):
     assert (metadata["Name"], metadata["Version"]) == (NAME, agentfs.__version__)
     assert 40 < len(metadata["Summary"]) <= 100
@@ -80,13 +69,6 @@ def test_the_index_gets_a_summary_keywords_and_known_classifiers(metadata):
     assert named == sorted(named)
     minors = [each.rpartition(".")[2] for each in named if re.search(r":: 3\.\d+$", each)]
     assert metadata["Requires-Python"] == f">=3.{minors[0]}"
-
-
-def test_readme_names_each_extra_and_what_it_is_for(metadata):
-    assert {*metadata.get_all("Provides-Extra")} == EXTRAS
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    [note] = re.findall(r"^\[\^1\]: (.*?)(?=\n\n|\Z)", readme, re.MULTILINE | re.DOTALL)
-    assert {*re.findall(r"`(\w+)` \w", note.partition("Extras")[2])} >= EXTRAS
 
 
 def test_the_wheel_has_the_package_its_license_and_both_commands_and_nothing_else(wheel):

@@ -106,13 +106,6 @@ def test_a_model_reads_the_rest_of_a_long_line(ws, tmp_path):
     assert ("<0999>" in first.content, "<0999>" in second.content, second.next) == (False, True, None)
 
 
-def test_every_parameter_is_described(ws):
-    for schema in ws.tools().schemas("anthropic"):
-        assert schema["description"]
-        for name, parameter in schema["input_schema"]["properties"].items():
-            assert parameter.get("description"), f"{schema['name']}.{name}"
-
-
 def test_a_mount_is_named_by_both_of_its_absolute_paths(tmp_path):
     """The path that the program passed, and the one that it leads to."""
     put(tmp_path, ["root/x", "real/a.txt"])

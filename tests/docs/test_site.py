@@ -48,21 +48,17 @@ class Page(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.ids, self.headings = {"", "__skip"}, set[str]()
-        self.links, self.article_links, self.loaded, self.pictures = (list[str]() for _ in range(4))
+        self.ids = {"", "__skip"}
+        self.links, self.loaded, self.pictures = (list[str]() for _ in range(3))
         self.in_article = False
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.ids |= {given[name] for name in ("id", "name") if name in given}
-        if re.fullmatch(r"h[1-6]", tag):
-            self.headings.add(given.get("id", ""))
         self.in_article |= tag == "article"
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
-            if self.in_article:
-                self.article_links.append(given["href"])
         if tag == "img" and self.in_article:
             self.pictures.append(given["src"])
         if tag in {"img", "script", "iframe", "source", "video"} and given.get("src"):
@@ -87,18 +83,6 @@ def pages(site: Path) -> dict[str, Page]:
     for file in sorted(site.rglob("index.html")):
         address = "/" + file.relative_to(site).as_posix().removesuffix("index.html")
         found[address] = Page(file.read_text(encoding="utf-8"))
-    return found
-
-
-def clicks(pages: dict[str, Page], limit: int) -> dict[str, int]:
-    """Return how many clicks on links in the texts lead from the start page to each page, up to a limit."""
-    found = {"/": 0}
-    for number in range(1, limit + 1):
-        for address in [address for address, away in found.items() if away == number - 1]:
-            for link in pages[address].article_links:
-                target = urlsplit(urljoin(address, link))
-                if not target.netloc and target.path in pages:
-                    found.setdefault(target.path, number)
     return found
 
 
@@ -129,23 +113,6 @@ def test_each_link_and_anchor_resolves(site, pages):
             elif not (site / path.lstrip("/")).is_file():
                 broken.append(f"{address}: {link}")
     assert broken == []
-
-
-def test_twenty_questions_are_each_answered_two_clicks_from_readme_and_the_start_page(pages):
-    """README links to the page of questions, whose answers link to a heading of the page with more."""
-    assert "](docs/questions.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
-    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
-    questions = re.findall(r"^## ([^\n]+\?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert len(questions) == 20
-    near = clicks(pages, 2)
-    wrong = []
-    for question, answer in questions:
-        for link in re.findall(r"\]\(([^)]+)\)", answer) or ["no link"]:
-            file, _, heading = link.partition("#")
-            address = "/" + file.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
-            if address not in near or heading not in pages[address].headings:
-                wrong.append(f"{question} {link}")
-    assert wrong == [], "\n".join(wrong)
 
 
 def test_nothing_is_loaded_from_elsewhere(pages):

@@ -225,11 +225,6 @@ def test_delete_does_not_list_all_of_a_large_directory(many):
     assert Counted.seen <= 200
 
 
-def test_delete_counts_the_entries_of_a_small_directory(ws, tmp_path):
-    put(tmp_path, dict.fromkeys(["d/a", "d/b", "d/c"], ""))
-    assert "(3 entries)" in str(refused(lambda: ws.delete("d"), "not_a_file"))
-
-
 @pytest.mark.parametrize("content", [b"never read\n", b"\x00binary", "\u00e9\n".encode("latin-1"), b""])
 def test_delete_needs_no_earlier_read(ws, tmp_path, content):
     file = tmp_path / "f"

@@ -77,11 +77,6 @@ def test_one_edit_is_exact_to_the_byte(env, before, old, new, after):
     assert (result.path, result.replacements, result.applied_via) == ("f.txt", 1, "exact")
 
 
-def test_a_missing_file_is_not_found_and_no_directory_is_made(env):
-    refused(lambda: env.edit(("a", "b"), path="new/f.txt"), "not_found")
-    assert os.listdir(env.path) == []
-
-
 def test_the_ambiguous_error_names_each_match(env):
     env.put(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
     error = failure(env, ("return 1", "return 2"))
@@ -169,14 +164,6 @@ def test_an_edit_keeps_the_read_and_unread_lines_of_a_file(env):
     env.edit(("one", "1"), path="g.txt")
     env.ws.write("g.txt", "all new\n")
     assert (env.path / "g.txt").read_bytes() == b"all new\n"
-
-
-def test_an_edit_through_a_link_changes_its_target(env):
-    env.put(b"one\n")
-    os.symlink("f.txt", env.path / "link")
-    assert env.edit(("one", "two"), path="link").path == "link"
-    assert env.get() == b"two\n"
-    assert (env.path / "link").is_symlink()
 
 
 def test_a_block_that_two_steps_find_at_two_places_is_refused(ws, tmp_path):

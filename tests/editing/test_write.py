@@ -212,12 +212,6 @@ def test_explicit_options_are_followed_to_the_byte(env, before, content, options
     )
 
 
-@pytest.mark.parametrize("options", [{"newline": "\n\n"}, {"encoding": "klingon"}])
-def test_unknown_options_are_refused(env, options):
-    refused(lambda: env.write("b\n", **options), "invalid_argument")
-    assert os.listdir(env.path) == []
-
-
 @pytest.mark.parametrize("outside", ["a\nc\n", "c\n", "a\n", ""])
 @pytest.mark.parametrize("way", ["append", "edit", "multi_edit"])
 def test_write_after_another_program_removed_lines_and_an_undo(ws, tmp_path, outside, way):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import create_model
 
-from agentfs import Workspace
 from agentfs.arguments.parameters import ArgumentReader
 from agentfs.errors import NotFoundError
 from agentfs.results import Edit, Image, ReadResult, ToolResult
@@ -226,11 +225,3 @@ def test_a_callable_that_cannot_be_a_tool_is_an_error_with_every_problem():
 @pytest.mark.parametrize("target", [lambda: None, 7, asyncio.sleep])
 def test_lambdas_values_and_functions_without_hints_are_refused(target):
     assert "cannot be a tool" in str(error_of(Toolset, [target]))
-
-
-def test_the_seven_have_only_the_parameters_before_the_star(tmp_path):
-    with Workspace(tmp_path) as ws:
-        for tool in ws.tools().schemas():
-            method = inspect.signature(getattr(ws, tool["function"]["name"]))
-            visible = [name for name, p in method.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-            assert list(tool["function"]["parameters"]["properties"]) == visible

@@ -6,7 +6,7 @@ import pytest
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from wcmatch import glob
 
-from agentfs.tree.gitignore import IgnoreRules, Sources, read_rules
+from agentfs.tree.gitignore import IgnoreRules, Sources
 from tests.conftest import needs, program
 from tests.kit import put
 from tests.tree.judges import git, git_files, walked_files
@@ -57,11 +57,6 @@ def test_git_agrees_and_only_one_of_two_libraries_translates(repository, monkeyp
     assert sorted(walked_files(top, RULES)) == git_files(top)
 
 
-def test_a_gitignore_counts_without_a_repository(tmp_path):
-    put(tmp_path, {".gitignore": "b\n", "a": "", "b": ""})
-    assert walked_files(tmp_path, RULES) == [".gitignore", "a"]
-
-
 @needs("rg")
 def test_an_ignore_file_outranks_every_gitignore(tmp_path):
     put(tmp_path, {".ignore": "!a.x\nc\n", "d/.gitignore": "*.x\n!c\n", "d/a.x": "", "d/b.x": "", "d/c": ""})
@@ -84,10 +79,6 @@ def test_each_exclusion_names_the_rule_that_git_names(repository):
         file, number, pattern = source.split(":", 2)
         assert rule.text(str) == f"{file}:{number} {pattern}"
     assert below.match("src/", "keep.log", is_dir=False).negated
-
-
-def test_comments_and_blank_lines_are_not_rules():
-    assert read_rules(b"# a\n\n   \n\r\n/\n!\n!/\n", "f") == []
 
 
 @pytest.mark.parametrize("line", [

@@ -10,7 +10,6 @@ import pytest
 from agentfs.fs import ReadBuffer, Root
 from agentfs.policy import Policy
 from agentfs.tree.walk import MAX_LEVELS, Walk, path_order
-from tests.conftest import needs, program
 from tests.kit import put, refused
 from tests.tree.judges import plant
 
@@ -102,16 +101,6 @@ def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
     found = (visit.directory.read_files(visit.files, copy_of) for visit in walk_of(root))
     read = [(entry.name, content) for files in found for entry, content in files]
     assert read == [("b", b"inside"), ("c", b"")]
-
-
-@needs("rg")
-def test_ripgrep_lists_the_same_files(root, tmp_path):
-    make(tmp_path, "a/b.log", "a/c.txt", ".h/x", "n/m/o", "build/x", "keep/build/x", "n/.hid", "l/ok.log")
-    put(tmp_path, {".gitignore": "*.log\n/build/\n", "l/.gitignore": "!ok.log\n"})
-    os.symlink("a", tmp_path / "link")
-    rg = [program("rg"), "--files", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
-    judged = subprocess.run(rg, cwd=tmp_path, capture_output=True, check=True, text=True).stdout.split()
-    assert files_of(walk_of(root)) == sorted(judged, key=path_order)
 
 
 def test_skipped_names_are_counted_by_reason(root, tmp_path):
