@@ -6,6 +6,7 @@ its tools, and leaves out sentences that none of them can follow.
 """
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.base.visible import to_json
@@ -114,7 +115,7 @@ class Advice(str):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else "".join([text for _, text in rendered])
+        return None if rendered is None else "".join(map(itemgetter(1), rendered))
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
@@ -129,13 +130,10 @@ class Joined(Advice):
     __slots__ = ()
 
     @classmethod
-    def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
-        rendered = cls._rendered(parts, names)
-        return None if rendered is None else str(parts[0]).join([text for _, text in rendered])
-
-    @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
-        return [(part, text) for part in parts[1:] if (text := _part_text(part, names))] or None
+        separator = (parts[0], str(parts[0]))
+        shown = [(part, text) for part in parts[1:] if (text := _part_text(part, names))]
+        return [each for pair in shown for each in (separator, pair)][1:] or None
 
 
 class FirstOf(Advice):

@@ -244,8 +244,9 @@ def deadline(seconds: float = math.inf) -> float:
 
 def check() -> None:
     """Raise `timeout` if the deadline has passed, and `Cancelled` if the call was abandoned."""
-    step(0)
-    found = _deadline.get()
+    execution, found = current.get(), _deadline.get()
+    if execution is not None and execution.is_abandoned:
+        raise Cancelled
     if found is not None and time.monotonic() > found.at:
         raise DeadlineExceededError(
             f"The call did not end within {found.seconds:g} seconds, and nothing was changed.",

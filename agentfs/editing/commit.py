@@ -87,17 +87,15 @@ def commit(target: EditTarget, compute: Callable[[Current], FileEdit]) -> Applie
         return edit.data, (edit, external)
 
     for _ in range(ATTEMPTS):
+        preview = target.preview or bool(rules)
         written, (edit, external) = root.update(
-            target.path,
-            change,
-            max_bytes=limits.file_bytes,
-            preview=target.preview or bool(rules),
-            judges=not rules,
+            target.path, change, max_bytes=limits.file_bytes, preview=preview, judges=not rules
         )
         final, by_others, findings, formatted = finish(rules, edit, limits)
-        notes, log_step = written.notes, root.log_step(by_others=by_others)
-        _ = final.hunks, final.shown_diff
+        notes = written.notes
         if rules and final.data != written.before:
+            _ = final.hunks, final.shown_diff
+            log_step = root.log_step(by_others=by_others)
             try:
                 notes += root.apply(
                     [final.change], max_bytes=limits.file_bytes, conflict=begin_again, log_step=log_step

@@ -222,7 +222,7 @@ def _edit_of(context: Context, options: ReplaceOptions, matcher: LineSearch | No
             for offset, match in matcher.matches(draft.view.text)
         )
     edit = draft.finish("exact")
-    root.check_replaceable(real_path, path)
+    root.check_replaceable(real_path, path, node.mode)
     return edit
 
 

@@ -16,7 +16,7 @@ from agentfs.fs.lock import remove_leftovers
 from agentfs.fs.node import Change, Recorder
 from agentfs.fs.own_directories import STATE_MARK
 from agentfs.fs.path import absolute_parts, display_name, is_in, path_from, quote
-from agentfs.fs.protect import NameMatcher, name_matcher
+from agentfs.fs.protect import name_matcher
 from agentfs.fs.trees import OpenTree, Trees, open_top
 from agentfs.policy import Mount, Policy
 
@@ -135,11 +135,8 @@ class RootContext:
         """Raise an error unless an open file is a regular file, and none of its real paths is protected."""
         if not stat.S_ISREG(status.st_mode):
             raise oserrors.not_regular(path, status.st_mode)
-        if self._is_protected(self.unreadable, names):
+        if any(map(self.unreadable.covers, names)) and names[0] not in self.exempt:
             raise oserrors.protected(path, self.displayed(names[0]))
-
-    def _is_protected(self, matcher: NameMatcher, names: Sequence[str]) -> bool:
-        return any(map(matcher.covers, names)) and names[0] not in self.exempt
 
     def unchangeable_names(self, directory: str, names: Sequence[str]) -> Collection[str]:
         """Return the names in a directory that may be protected, or that rules may forbid to change."""
@@ -153,12 +150,13 @@ class RootContext:
         `names` are its real path and the paths of the links that lead to it.
         """
         real_path = names[0]
-        if self._is_protected(self.unreadable, names):
+        is_exempt = real_path in self.exempt
+        if any(map(self.unreadable.covers, names)) and not is_exempt:
             raise oserrors.protected(path, self.displayed(real_path))
         if self.trees.others:
             self.trees.check_may_change(path, real_path)
         is_own = self.own and any(is_in(real_path, own) for own in self.own)
-        if is_own or self._is_protected(self.unwritable, names):
+        if is_own or (any(map(self.unwritable.covers, names)) and not is_exempt):
             raise oserrors.protected(path, self.displayed(real_path), readable=True)
         if self.access is not None:
             self.access.check_change(real_path)

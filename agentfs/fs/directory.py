@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -117,11 +118,10 @@ class Directory:
 
     def has(self, name: str) -> bool:
         """Return True if a name exists in the directory, without listing it."""
-        try:
+        with suppress(OSError):
             self._call(syscalls.lstat, name)
-        except OSError:
-            return False
-        return True
+            return True
+        return False
 
     def target_status(self, listed: DirEntry) -> os.stat_result | None:
         """Return the status of a link's target; None if it is outside the root or links are not followed."""

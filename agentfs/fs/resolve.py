@@ -166,14 +166,13 @@ class ResolvedPath:
             return True
         return False
 
-    def check_replaceable(self) -> None:
+    def check_replaceable(self, mode: int) -> None:
         """Raise the error for a file that its mode protects from changes.
 
         A rename needs no permission on the file itself, so the system would not refuse it.
         """
-        status = self.stat()
-        if status is not None and not syscalls.may_write(self.parent, self.name, status.st_mode):
-            raise oserrors.write_protected(self._path, status.st_mode)
+        if not syscalls.may_write(self.parent, self.name, mode):
+            raise oserrors.write_protected(self._path, mode)
 
     def error_of(self, number: int, name: str | None = None) -> AgentFSError:
         """Return the typed error for an errno. It is about a name in the parent, by default the last name."""

@@ -278,7 +278,8 @@ class Root(RootContext):
                     after, found = compute(current)
                     node, notes = current.node_with(after), self.link_notes(shown, real_path)
                     if after != before:
-                        resolved.check_replaceable()
+                        if old is not None:
+                            resolved.check_replaceable(old.mode)
                         change = Change(real_path, old, node)
                         if judges:
                             self.judge([change])
@@ -392,11 +393,11 @@ class Root(RootContext):
         if self.access is not None:
             self.access.check_read(real_path)
 
-    def check_replaceable(self, real_path: str, path: str) -> None:
-        """Raise the error that replacing or creating a file would raise. It names `path`."""
+    def check_replaceable(self, real_path: str, path: str, mode: int) -> None:
+        """Raise the error that replacing a file would raise. It names `path`."""
         with resolve_real(self, real_path, create_parents=True, requested=path) as resolved:
             resolved.check_may_change()
-            resolved.check_replaceable()
+            resolved.check_replaceable(mode)
 
     def _split(self, path: str) -> ParsedPath:
         try:
