@@ -26,6 +26,7 @@ from agentfs.fs.file import apply_metadata, create_temporary, node_at, node_in, 
 from agentfs.fs.lock import file_locks, forget_temporaries, record_temporary
 from agentfs.fs.node import (
     Change,
+    ConcurrentChange,
     Conflict,
     DirectoryNode,
     FileNode,
@@ -517,8 +518,16 @@ class Batch:
         elif isinstance(after, DirectoryNode):
             with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):
                 os.rmdir(target.name, dir_fd=target.parent)
-        else:
-            self._restore_entry(change)
+        elif self._present(change) == after and self._has_source(change):
+            step = _Step(Change(path, after, before))
+            if before is not None:
+                step.temporary = self._new_temporary(os.path.dirname(path))
+                self._build(step, step.temporary, is_synced=True)
+            self._make(step)
+
+    def _has_source(self, change: Change) -> bool:
+        """Return False for the copy of a file whose source is gone: the copy is the only one."""
+        return not change.moved_from or node_at(self._context, change.moved_from, None) is not None
 
     def _move_back(self, change: Change, inode: int) -> None:
         to, back = self._at(change.path), self._at(change.moved_from)
@@ -526,28 +535,12 @@ class Batch:
             if syscalls.lstat(target.parent, target.name).st_ino == inode:
                 syscalls.rename_new(target.parent, target.name, source.name, to=source.parent)
 
-    def _restore_entry(self, change: Change) -> None:
-        """Put the old file or link back, or remove the new one."""
-        path, before, after = change.path, change.before, change.after
-        present = self._present(change)
-        if present == before or present != after:
-            return
-        if before is None:
-            # The target of a copied file is removed only if the source is there.
-            if not change.moved_from or node_at(self._context, change.moved_from, None) is not None:
-                with self._at(path) as target:
-                    os.unlink(target.name, dir_fd=target.parent)
-            return
-        step = _Step(Change(path, present, before), self._new_temporary(os.path.dirname(path)))
-        self._build(step, step.temporary, is_synced=True)
-        self._put(step)
-
     def _retry(self, act: Callable[[], object]) -> bool:
         """Repeat an act that fails because of a race; return False if it keeps failing."""
         while True:
             try:
                 act()
-            except (OSError, AgentFSError):
+            except (OSError, AgentFSError, ConcurrentChange):
                 now = time.monotonic()
                 self._retry_until = self._retry_until or now + _RETRY_SECONDS
                 if now > self._retry_until:
