@@ -90,17 +90,12 @@ class Trees:
     def __init__(self, root: OpenTree, mounts: Mapping[str, Mount], *, read_only: bool) -> None:
         """Open the mounts. With `read_only`, nothing in the workspace is changed."""
         self.root = root
-        self.others: dict[str, OpenTree] = {}  # by name
+        self.others = {name: _opened(root, name, each, read_only=read_only) for name, each in mounts.items()}
+        changed = [] if read_only else [each for each in self if not each.is_read_only]
         try:
-            for name, mount in mounts.items():
-                self.others[name] = _opened(root, name, mount, read_only=read_only)
-            changed = [] if read_only else [each for each in self if not each.is_read_only]
             self.lock_keys = locks_of_trees((each.handle.fd, each.source) for each in changed)
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError):
-                raise oserrors.from_oserror(error, root.source) from None
-            raise
+        except OSError as error:
+            raise oserrors.from_oserror(error, root.source) from None
 
     def __iter__(self) -> Iterator[OpenTree]:
         yield self.root
