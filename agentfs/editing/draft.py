@@ -78,7 +78,7 @@ class FileEdit:
                 details={"path": self.current.path},
             )
 
-    @property
+    @cached_property
     def creates(self) -> bool:
         """True if the file does not exist."""
         return self.current.data is None

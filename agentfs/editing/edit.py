@@ -110,17 +110,18 @@ def change_file(
     result = EditResult(
         path, *counts, final.diff, final.changed, revision, edit.lines, newline, edit.creates, notes=notes
     )
+    how = ""
     if edit.creates:
         done, diff = "would create" if preview else "Created", ""
-        what = [f"{quote(path)}: {plural(count_lines(edit.after.source), 'line')}"]
+        what = f"{quote(path)}: {plural(count_lines(edit.after.source), 'line')}"
     else:
         done, diff = "would edit" if preview else "Edited", edit.shown_diff if edit.shows_diff else ""
         count = f": {edit.replacements} {unit}s" if edit.replacements > 1 else ""
-        what = [f"{line_ranges(edit.changed)}{count}"]
+        what = f"{line_ranges(edit.changed)}{count}"
         if edit.applied_via not in _PLAIN:
-            what.append(Advice(OLD, f" was found by {edit.applied_via.replace('_', ' ')}"))
+            how = Advice("; ", OLD, f" was found by {edit.applied_via.replace('_', ' ')}")
     done = f"Preview, nothing was written: {done}" if preview else done
-    return with_diff(result, limits, Advice(f"{done} ", Joined("; ", *what), "."), diff, below)
+    return with_diff(result, limits, Joined("", f"{done} {what}", how, "."), diff, below)
 
 
 def insert_lines(target: EditTarget, line: int, text: str) -> EditResult:

@@ -343,7 +343,7 @@ class Batch:
         outside: str = directory
         while outside in self._closed:
             outside = os.path.dirname(outside)
-        temporary = os.path.join(outside, f".agentfs-{os.urandom(8).hex()}.tmp")
+        temporary = f"{outside}/.agentfs-{os.urandom(8).hex()}.tmp".lstrip("/")
         record_temporary(self._lock_file, self._context.trees.path_on_disk(temporary))
         self._temporaries.add(temporary)
         if outside == directory:

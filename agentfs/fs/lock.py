@@ -26,6 +26,7 @@ from agentfs.fs.path import is_temporary_name
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # at locking a path that keeps leading to another file
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
+_FLAGS = syscalls.open_flags("O_RDWR", "O_APPEND", "O_NOFOLLOW", "O_CLOEXEC")
 _NAME_DIGITS = 4  # hexadecimal, so that there are at most 65,536 lock files
 _MOST_RECORDED = 64 * 1024 * 1024  # bytes of the names of temporaries
 
@@ -198,7 +199,7 @@ def _remove_leftovers(fd: int) -> None:
 
 def open_locked(file: str, flags: int = 0, *, shared: bool = False) -> int | None:
     """Open and lock a file; return None if it is locked, or was removed meanwhile."""
-    fd, locked = os.open(file, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600), False
+    fd, locked = os.open(file, _FLAGS | flags, 0o600), False
     try:
         with suppress(FileNotFoundError):
             locked = syscalls.try_lock(fd, shared=shared) and os.path.samestat(os.fstat(fd), os.lstat(file))

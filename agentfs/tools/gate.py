@@ -9,7 +9,6 @@ toolset asks here: their rules, time and output limit.
 import functools
 import inspect
 import posixpath
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -49,7 +48,7 @@ _PATHS = ("path", "to", "paths")  # the parameters of methods that rules are abo
 def guard_methods(cls: _C) -> _C:
     """Make the public methods of a class check that it is open, and those that are tools the permission."""
     for name, method in vars(cls).items():
-        if not isinstance(method, types.FunctionType) or name.startswith("_") or name == "close":
+        if not inspect.isfunction(method) or name.startswith("_") or name == "close":
             continue
         declared = declaration_of(method)
         effect = declared.effect if declared else "none"
@@ -108,15 +107,17 @@ def check_open(method: _Method) -> _Method:
 def check_permission(method: _Method, effect: Effect) -> _Method:
     """Make a method check its permission, and run within a deadline; paths are passed to it as text."""
     signature = functools.cache(lambda: inspect.signature(method))
+    positional = method.__code__.co_varnames[1 : method.__code__.co_argcount]  # without the workspace
 
     @functools.wraps(method)
     def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         self._root.check_open()
-        bound = signature().bind(self, *args, **kwargs)
-        if self.policy.guards:  # rules and users see each argument
+        given = dict(zip(positional, args, strict=False)) | kwargs
+        if self.policy.guards or len(given) < len(args) + len(kwargs):  # rules and users see each argument
+            bound = signature().bind(self, *args, **kwargs)
             bound.apply_defaults()
-        _, *others = bound.arguments.items()  # without the workspace
-        given = {name: as_text(value) for name, value in others}
+            given = dict([*bound.arguments.items()][1:])
+        given = {name: as_text(value) for name, value in given.items()}
         return _check_call(self, method.__name__, effect, given, method)
 
     return checked
@@ -128,14 +129,13 @@ def _check_call(workspace: Any, name: str, effect: Effect, given: Mapping[str, A
         for parameter in ("path", "to") if "path" in given else ("paths",):
             _refuse_kept_names(workspace, given.get(parameter) or ())
     timeout = None if effect == "execute" else given.get("timeout")  # a command's time is its own
-    seconds = timeout if isinstance(timeout, (int, float)) else None
 
     def act(judged: Any, arguments: Mapping[str, Any]) -> Any:
         run = functools.partial(_perform, judged, name, effect, functools.partial(work, judged, **arguments))
         is_recorded = effect == "execute" and judged.policy.run == "recorded"
         return run_recorded(judged, arguments, run) if is_recorded else run()
 
-    with call_context.limited(workspace.limits.timeout, seconds, apart=bool(workspace._journal.groups)):
+    with call_context.limited(workspace.limits.timeout, timeout, apart=bool(workspace._journal.groups)):
         if workspace.policy.guards and workspace._guarded_by != name:
             return permission.method_call.MethodCall(workspace, name, effect, given, act).run()
         return _perform(workspace, name, effect, functools.partial(work, workspace, **given))
