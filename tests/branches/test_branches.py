@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect
+from agentfs.cli import main
 from tests.branches.conftest import LINES, SECRET, lose_server
 from tests.commands.conftest import git
 from tests.kit import refused
@@ -258,3 +259,31 @@ def test_a_lost_server_is_started_again(branch):
     with suppress(AgentFSError):  # unless the end was noticed before
         branch.read("n")
     assert branch.read_bytes("n") == b"new\n"
+
+
+@pytest.fixture
+def command_line(tree, tmp_path, capfd):
+    def call(*words: str) -> tuple[int, str]:
+        status = main(["branch", "one", "--root", str(tree), "--state", str(tmp_path / "state"), *words])
+        captured = capfd.readouterr()
+        return status, captured.out + captured.err
+
+    return call
+
+
+def test_a_branch_is_kept_between_commands_until_it_is_discarded(command_line, tree, tmp_path):
+    status, shown = command_line("--", "echo new > n; echo said")
+    assert (status, shown.splitlines()[0]) == (0, "said")
+    assert "agentfs: " in shown
+    assert command_line("--", "cat", "n")[1].startswith("new\n")
+    assert "+new" in command_line("--merge", "--preview")[1]
+    assert not (tree / "n").exists()
+    assert command_line("--merge", "--discard", "--", "true")[0] == 0
+    assert (tree / "n").read_text() == "new\n"
+    assert os.listdir(tmp_path / "state/branches") == []
+
+
+def test_a_failed_command_merges_nothing(command_line, tree):
+    assert command_line("--merge", "--", "echo new > n; exit 3")[0] == 3
+    assert not (tree / "n").exists()
+    assert command_line()[0] == 125

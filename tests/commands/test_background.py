@@ -1,9 +1,17 @@
-"""Commands in the background."""
+"""Commands in the background and over `connect`, and programs that are killed during a command."""
 
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
-from tests.commands.conftest import PID, running, snapshot
+import pytest
+
+from agentfs import Limits, Policy, connect
+from tests.commands.conftest import PID, no_stage_stays, running, snapshot
 from tests.kit import refused
+from tests.remote.over_pipe import open_pipe
 
 
 def wait_for(found, seconds=10.0):
@@ -77,3 +85,53 @@ def test_long_output_is_read_in_parts(recorded):
         offset, part = part.offset, recorded.output(command.id, part.offset)
         assert part.offset > offset
     assert text.split() == [str(n) for n in range(1, 50_001)]
+
+
+PROGRAM = f"""
+import sys
+from agentfs import Policy, Workspace
+Workspace(sys.argv[1], policy=Policy(run="staged")).run("touch made; rm -r src; sleep 51.{PID}")
+"""
+
+
+def test_a_killed_program_leaves_no_process_and_no_change_and_the_next_run_no_temporary(staged, tree):
+    before = snapshot(tree)
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM, tree])
+    end = time.monotonic() + 30
+    while not running(f"sleep 51.{PID}"):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    while running(f"sleep 51.{PID}"):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert snapshot(tree) == before
+    assert str(tree) not in Path("/proc/self/mountinfo").read_text()
+    staged.run("true")
+    assert no_stage_stays()
+    assert snapshot(tree) == before
+
+
+@pytest.fixture(params=["staged", "recorded"])
+def ws(request, tree):
+    policy = Policy(run=request.param)
+    with connect(open_pipe(policy=policy), tree, policy=policy, limits=Limits(timeout=3.0)) as connected:
+        yield connected
+
+
+def test_a_command_may_take_longer_than_other_calls_and_no_longer_than_its_timeout(ws):
+    assert ws.run("sleep 4; echo end").stdout == b"end\n"
+    result = ws.run(f"echo begun; sleep 46.{PID}", timeout=0.7)
+    assert (result.timed_out, result.exit_status, result.stdout) == (True, None, b"begun\n")
+    assert not running(f"sleep 46.{PID}")
+
+
+def test_commands_end_with_the_connection(ws):
+    if ws.policy.run == "recorded":
+        ws.run(f"sleep 49.{PID}", background=True)
+        ws.close()
+        end = time.monotonic() + 10
+        while running(f"sleep 49.{PID}") and time.monotonic() < end:
+            time.sleep(0.05)
+    assert not running(f"sleep 49.{PID}")

@@ -4,6 +4,7 @@ The differences that the kernel makes are those that `docs/how-to/shell.md` name
 """
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Policy, Workspace
+from agentfs import Limits, Policy, Workspace
 from tests.conftest import needs
 from tests.kit import put
 from tests.tree_difference import difference, snapshot
@@ -245,3 +246,43 @@ def is_named(line: str, text: str) -> bool:
     """Return True if an answer says that a path is not kept for undo: an ignored file."""
     lost = [each for each in text.splitlines() if each.startswith("changed, but not kept for undo")]
     return any(line.split("'")[1].split("/", maxsplit=1)[0] in each for each in lost)
+
+
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
+
+COMMAND = "python3 -m unittest -q"
+TESTS = "import unittest\nclass T(unittest.TestCase):\n    def test(self): assert VALUE\nVALUE = {}\n"
+
+
+@pytest.mark.parametrize("value", [0, 1], ids=["fails", "passes"])
+def test_a_suite_has_the_outcome_of_outside(opened, ws, tmp_path, value):
+    root, copy = (put(tmp_path / top, {"test_x.py": TESTS.format(value)}) for top in ("project", "outside"))
+    outside = subprocess.run(["bash", "-c", COMMAND], cwd=copy, capture_output=True, check=False)
+    result = opened(ws.policy.run, root=root).run(COMMAND)
+    assert (outside.returncode == 0) == value, outside.stderr.decode()
+    assert result.exit_status == outside.returncode, result.text
+
+
+@pytest.mark.long
+def test_the_utils_tests_of_django_have_the_outcome_of_outside(opened, ws, django_source, tmp_path):
+    """641 tests, with subprocesses, temporary files, file locks and time zones; staged, without network."""
+    root, copy = tmp_path / "project", tmp_path / "outside"
+    shutil.copytree(django_source, root, symlinks=True)
+    install = [sys.executable, "-m", "pip", "install", "-q", "--target", str(root / "needed")]
+    subprocess.run([*install, "asgiref", "sqlparse"], check=True)
+    shutil.copytree(root, copy, symlinks=True)
+    command = f"cd tests && {PYTHON} runtests.py utils_tests --parallel 1"
+
+    def env(top):
+        return {"PYTHONPATH": f"{top}:{top}/needed"}
+
+    outside = subprocess.run(
+        ["bash", "-c", command], cwd=copy, env=env(copy), capture_output=True, check=False
+    )
+    limits = Limits(snapshot_bytes=1_000_000_000, timeout=120)  # the first recording keeps 7,000 files
+    result = opened(ws.policy.run, root=root, limits=limits).run(command, timeout=600, env=env(root))
+    assert outside.returncode == 0, outside.stderr.decode()
+    assert result.exit_status == 0, result.text
+    counted = [re.findall(rb"Ran (\d+) tests|OK \((.*)\)", each) for each in (outside.stderr, result.stderr)]
+    assert counted[0] == counted[1]
+    assert int(counted[0][0][0]) > 500

@@ -1,5 +1,6 @@
-"""Limits of what a staged command may use, and what of it a plain shell may."""
+"""Limits of a staged command; another user stages too, and a system that cannot says why."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -10,8 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs import Limits
-from tests.commands.conftest import PID, no_stage_stays, running
+from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs.commands import sandbox
+from tests.commands.conftest import PID, no_stage_stays, running, snapshot
+from tests.conftest import public_directory
+from tests.kit import put, refused
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 
@@ -131,3 +135,93 @@ def test_regression_many_new_files_are_synced_once(staged, tree, monkeypatch):
     staged.run("mkdir made; for each in $(seq 40); do echo $each > made/$each; done")
     assert len(synced) == 1
     assert (tree / "made/40").read_text() == "40\n"
+
+
+@pytest.fixture
+def bubblewrap(tmp_path, monkeypatch):
+    """Return a function that puts a program in the place of bubblewrap."""
+
+    def replace(version: str, error: str) -> None:
+        program = tmp_path / "bin/bwrap"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && exec echo "{version}"\necho "{error}" >&2; exit 1\n'
+        )
+        program.chmod(0o755)
+        monkeypatch.setattr(sandbox, "system_program", lambda name: str(program.with_name(name)))
+        sandbox._probe.cache_clear()
+
+    yield replace
+    sandbox._probe.cache_clear()
+
+
+@pytest.mark.parametrize(("version", "error", "reason", "hint"), [
+    (
+        "bubblewrap 0.12.1",
+        "bwrap: No permissions to create a new namespace",
+        "No permissions to create a new namespace",
+        "namespace",
+    ),
+    ("bubblewrap 0.11.0", "bwrap: Can't make overlay mount", "Can't make overlay mount", "overlays"),
+])  # fmt: skip
+def test_the_reason_of_the_system_is_given(opened, tree, bubblewrap, version, error, reason, hint):
+    bubblewrap(version, error)
+    before = snapshot(tree)
+    raised = refused(lambda: opened("staged").run("touch made"), "unsupported")
+    assert reason in raised.details["reason"]
+    assert hint in raised.hint
+    assert "recorded" in raised.hint
+    assert snapshot(tree) == before
+    assert opened("recorded").run("touch made").confinement == "recorded"
+
+
+def test_an_old_bubblewrap_is_not_used(opened, tree, bubblewrap, monkeypatch):
+    monkeypatch.setattr(sandbox, "_OLDEST", (99, 0))
+    bubblewrap("bubblewrap 0.8.0", "")
+    error = refused(lambda: opened("staged").run("touch made"), "unsupported")
+    assert "which has no overlays" in error.details["reason"]
+    assert "Install bubblewrap 99.0 or newer" in error.hint
+    assert not (tree / "made").exists()
+
+
+SOMEBODY = 65534
+
+
+def used(top) -> list:
+    """Return what the workspace of this user does."""
+    try:
+        with Workspace(top, policy=Policy(run="staged")) as ws:
+            result = ws.run("cat .env; id -u; echo new > a; mkdir d; chmod 600 a; exit 3")
+            changed = sorted(each.path for each in result.changes.files)
+            ws.undo()
+            nested = ws.run("unshare -U true").exit_status
+            return [result.exit_status, result.stdout.decode(), changed, ws.read("a").content, nested != 0]
+    except AgentFSError as error:
+        return [error.code, str(error)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_another_user_stages_commands_too(monkeypatch):
+    with public_directory() as top:
+        monkeypatch.setenv("HOME", str(top))
+        put(top, {"a": "old", ".env": "TOKEN=hunter2"})
+        used(top)  # loads the modules, which perhaps only root can read
+        for path in (top, *top.iterdir()):
+            os.chown(path, SOMEBODY, SOMEBODY)
+        answer, sent = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.setgroups([])
+                os.setresgid(SOMEBODY, SOMEBODY, SOMEBODY)
+                os.setresuid(SOMEBODY, SOMEBODY, SOMEBODY)
+                os.write(sent, json.dumps(used(top)).encode())
+            finally:
+                os._exit(0)
+        os.close(sent)
+        with open(answer) as file:
+            found = json.loads(file.read() or "[]")
+        os.waitpid(child, 0)
+        if found[0] == "unsupported":
+            pytest.skip(found[1])
+        assert found == [3, f"{SOMEBODY}\n", ["a", "d"], "old", True]

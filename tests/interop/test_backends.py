@@ -1,16 +1,18 @@
 """The backends pass the suites of their frameworks, which run where the frameworks are installed."""
 
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.interop.conftest import ROOT
 from tests.newer_package import imported_with_newer_package
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 
 pytestmark = [pytest.mark.network, pytest.mark.full]
 
@@ -78,3 +80,47 @@ def test_an_adapter_of_a_newer_framework_warns_once_and_works(python_of, tmp_pat
     warned, used = imported_with_newer_package(python_of(listed), tmp_path, name, use)
     assert warned == 1
     assert "text" in used
+
+
+LOOPS = sorted((ROOT / "tests/interop/typed_loops").glob("*.py"))
+TYPED = [ROOT / "agentfs/tools/toolset.py"]
+# deepagents needs other versions than the frameworks of the first environment.
+ELSEWHERE = ROOT / "agentfs/frameworks/deepagents.py"
+ADAPTERS = sorted({*(ROOT / "agentfs/frameworks").glob("*.py")} - {ELSEWHERE})
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """A loop with a function that a strict mode refuses."""
+    file = tmp_path / "wrong.py"
+    file.write_text(f"{LOOPS[0].read_text()}\ndef untyped(value):\n    return value\n")
+    return file
+
+
+def complaints(*command):
+    """Return the lines of a type checker with errors."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if " error: " in line]
+
+
+@pytest.mark.parametrize(("requirements", "accepted"), [
+    ("frameworks.txt", [*LOOPS, *TYPED, *ADAPTERS]), ("backends.txt", [ELSEWHERE]),
+])  # fmt: skip
+def test_pyright_accepts_the_loops_and_the_adapters(python_of, wrong, tmp_path, requirements, accepted):
+    # A configuration of its own, because the project's leaves out adapters even if the command names them.
+    files = [os.path.relpath(each, tmp_path) for each in (*accepted, wrong)]
+    settings = {"include": files, "extraPaths": [str(ROOT)], "typeCheckingMode": "strict"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({**settings, "pythonVersion": "3.11"}))
+    pyright = [sys.executable, "-m", "pyright", "--pythonpath", python_of(requirements)]
+    found = complaints(*pyright, "--project", tmp_path)
+    assert [line for line in found if str(wrong) not in line] == []
+    assert any("reportMissingParameterType" in line for line in found)
+
+
+def test_mypy_accepts_the_loops(python_of, wrong, request):
+    cache = request.config.cache.mkdir("mypy")
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={cache}"]
+    found = complaints(*mypy, f"--python-executable={python_of('frameworks.txt')}", *LOOPS, *TYPED, wrong)
+    assert all("wrong.py" in line for line in found), found
+    assert any("[no-untyped-def]" in line for line in found)

@@ -1,5 +1,7 @@
 """The MCP server, driven by the official client over standard input and output."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import asyncio
 import base64
 from unittest import mock
@@ -8,8 +10,9 @@ import pytest
 from PIL import Image as Pillow
 
 from agentfs import Workspace
+from tests.commands.conftest import PID, running
 from tests.history.judges import snapshot
-from tests.mcp.servers import client, process_client, served, told
+from tests.mcp.servers import client, fresh, process_client, served, told
 
 ARGUMENTS = {
     "read": {"path": "a.txt"}, "write": {"path": "new/b.txt", "content": "b\n"},
@@ -40,24 +43,22 @@ async def test_a_client_uses_every_tool(tree, tmp_path_factory, mode):
     assert not (tree / "moved.txt").exists()
 
 
-async def test_a_change_across_files_and_a_moved_directory_are_taken_back_by_one_undo_each(tree):
+THREES = {"old_string": "three", "new_string": "3"}
+
+
+@pytest.mark.parametrize(("name", "arguments", "said"), [
+    ("replace", {**THREES, "expect": 3}, "3 occurrences in 3 files"), ("replace", {**THREES, "glob": "*.txt"}, "a.txt: 1\nother/d.txt: 1"),
+    ("move", {"path": "sub", "to": "new/sub"}, '"sub" to "new/sub" (directory, 1 file)'),
+])  # fmt: skip
+async def test_a_change_across_files_and_a_moved_directory_are_taken_back_by_one_undo(
+    tree, name, arguments, said
+):
     before = snapshot(tree)
     async with client(tree) as connected:
-        for name, arguments, said in (
-            ("replace", {"old_string": "three", "new_string": "3", "expect": 3}, "3 occurrences in 3 files"),
-            (
-                "replace",
-                {"old_string": "three", "new_string": "3", "glob": "*.txt"},
-                "a.txt: 1\nother/d.txt: 1",
-            ),
-            ("move", {"path": "sub", "to": "new/sub"}, '"sub" to "new/sub" (directory, 1 file)'),
-        ):
-            done = await connected.call_tool(name, arguments)
-            assert said in done.content[0].text
-            assert snapshot(tree) != before
-            undone = await connected.call_tool("undo", {})
-            assert undone.is_error is False
-            assert snapshot(tree) == before
+        assert said in told(await connected.call_tool(name, arguments))
+        assert snapshot(tree) != before
+        assert (await connected.call_tool("undo", {})).is_error is False
+        assert snapshot(tree) == before
 
 
 async def test_images_are_sent_beside_the_text(tree):
@@ -93,7 +94,7 @@ async def test_a_hundred_calls_at_once_get_the_right_answers(tree):
 
 
 @pytest.mark.parametrize(("options", "names"), [
-    (["--tools", "read,grep", "--prefix", "fs_"], ["fs_read", "fs_grep"]),
+    ([], [*ARGUMENTS]), (["--tools", "read,grep", "--prefix", "fs_"], ["fs_read", "fs_grep"]),
     *((["--read-only", *options], names) for options, names in (
         ([], ["read", "ls", "glob", "grep"]),
         (["--tools", "write,read,edit"], ["read"]), (["--tools", "write"], []),
@@ -119,13 +120,6 @@ async def test_a_tool_that_reads_and_changes_is_listed_read_only_and_changes_not
     assert not (tree / "b.txt").exists()
 
 
-async def test_a_dialect_is_served(tree):
-    async with client(tree, "--dialect", "wave") as connected:
-        assert "Grep" in [tool.name for tool in (await connected.list_tools()).tools]
-        result = await connected.call_tool("Grep", {"pattern": "three", "-n": True, "output_mode": "content"})
-        assert "a.txt" in result.content[0].text
-
-
 async def test_the_server_offers_the_tools_of_schemas(tree):
     with Workspace(tree) as ws:
         async with served(ws) as connected:
@@ -148,3 +142,65 @@ async def test_the_server_watches_its_workspace(tree, options, kept):
             await connected.list_tools()
             watch = opened[0].watch
             assert (None if watch is None else watch.max_bytes) == kept
+
+
+@pytest.fixture(params=["staged", "recorded"])
+def way(request):
+    return request.param
+
+
+def policy_file(directory, way):
+    file = directory.parent / f"{directory.name}.toml"
+    file.write_text(f'run = "{way}"\n')
+    return ["--policy", str(file)]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_command_runs_and_is_undone(tree, way, mode):
+    before = snapshot(tree)
+    async with process_client(tree, *policy_file(tree, way), mode=mode) as connected:
+        tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
+        assert ("output" in tools, "stop" in tools) == ((way == "recorded"),) * 2
+        assert tools["run"].annotations.read_only_hint is False
+        result = await connected.call_tool("run", {"command": "echo said; echo 1 >> a.txt; mkdir n; exit 3"})
+        assert result.is_error is False  # an exit status is a result
+        assert "said" in told(result)
+        assert "Exit status 3" in told(result)
+        assert "a.txt" in told(result)
+        assert snapshot(tree) != before
+        assert not (await connected.call_tool("undo")).is_error
+    assert snapshot(tree) == before
+
+
+async def until_running(command, *, begun):
+    """Wait until a command has begun, or has ended."""
+    async with asyncio.timeout(20):
+        while await asyncio.to_thread(running, command) is not begun:  # noqa: ASYNC110 - a process tells nobody
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.full
+async def test_a_cancelled_call_ends_its_command(tree, way):
+    sleep = f"sleep 51.{PID}"
+    async with process_client(tree, *policy_file(tree, way), command=fresh) as connected:
+        call = asyncio.create_task(connected.call_tool("run", {"command": f"touch made; {sleep}"}))
+        await until_running(sleep, begun=True)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await until_running(sleep, begun=False)
+        assert not (await connected.call_tool("ls")).is_error
+    assert (tree / "made").exists() == (way == "recorded")
+
+
+async def test_a_command_in_the_background_ends_with_the_server(tree):
+    sleep = f"sleep 52.{PID}"
+    async with process_client(tree, *policy_file(tree, "recorded")) as connected:
+        started = await connected.call_tool("run", {"command": f"echo ready; {sleep}", "background": True})
+        assert "c1" in told(started)
+        await until_running(sleep, begun=True)
+        assert "ready" in told(await connected.call_tool("output", {"id": "c1"}))
+        assert not (await connected.call_tool("stop", {"id": "c1"})).is_error
+        assert not running(sleep)
+        await connected.call_tool("run", {"command": sleep, "background": True})
+        await until_running(sleep, begun=True)
+    await until_running(sleep, begun=False)
