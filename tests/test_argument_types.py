@@ -99,7 +99,6 @@ def _is_huge(value: Any) -> bool:
 
 @functools.cache
 def allows(name: str, parameter: str) -> Callable[[Any], bool]:
-    """Return True if pydantic accepts a value without conversion."""
     hint = judged(inspect.signature(METHODS[name]).parameters[parameter].annotation)
     adapter = TypeAdapter(hint, config=ConfigDict(strict=True, arbitrary_types_allowed=True))
 

@@ -128,7 +128,6 @@ PATCHES = [
 
 
 def calls_outside(schema, path):
-    """Yield arguments of a tool with the path in each place that a path may have."""
     properties, required = schema["properties"], schema.get("required", [])
     if "input" in properties:
         yield from ({"input": f"*** Begin Patch\n{each.format(path)}\n*** End Patch"} for each in PATCHES)

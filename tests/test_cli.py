@@ -244,13 +244,9 @@ def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
     assert "Standard output" not in done.stderr
 
 
-# --- line 17 of issue 41 ---
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("missing", ["mcp", "uvicorn", "anyio"])
 def test_mcp_without_its_extra_names_it(tmp_path, missing):
-    """Line 17: `agentfs mcp` without its extra was a traceback for `uvicorn`."""
     put(tmp_path, {"blocked/sitecustomize.py": f"import sys\nsys.modules[{missing!r}] = None\n"})
     path = {"PYTHONPATH": f"{tmp_path / 'blocked'}:{Path(__file__).parents[1]}"}
     done = shelled('exec "$0" -m agentfs mcp', tmp_path, env={**os.environ, **path})
@@ -260,7 +256,6 @@ def test_mcp_without_its_extra_names_it(tmp_path, missing):
 
 
 def test_the_extras_declare_what_the_package_imports():
-    """Line 17: the extra `mcp` did not declare `uvicorn` and `anyio`."""
     root = Path(__file__).parents[1]
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     declared = {re.match(r"[\w-]+", each)[0] for each in extras["mcp"]}

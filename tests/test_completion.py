@@ -47,18 +47,15 @@ bindkey '^X' all
 
 
 def environment(tree):
-    """Return the variables of a shell whose PATH has the installed commands."""
     return {"HOME": str(tree), "PATH": f"{BINARIES}:{os.environ['PATH']}", "TERM": "xterm"}
 
 
 def script(tree, shell):
-    """Return the script that the page says to run."""
     command = [BINARIES / "register-python-argcomplete", "--shell", shell, "agentfs", "agentfs-workspace"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def in_fish(tree):
-    """Return what fish offers for each line, without its descriptions."""
     ask = "".join(f"complete -C {shlex.quote(line)}; echo '<end>'\n" for line in OFFERED)
     command = [program("fish"), "--no-config", "-c", script(tree, "fish") + ask]
     given = {"cwd": tree, "env": environment(tree), "text": True}

@@ -69,20 +69,17 @@ def tree_of(path: Path) -> ast.Module:
 
 @functools.cache
 def nodes_of(path: Path) -> list[ast.AST]:
-    """Return the nodes of a module that a test here looks at."""
     kinds = (ast.ImportFrom, ast.Import, ast.Constant, ast.Call)
     return [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def parsed() -> None:
-    """Parse each module once, for all tests here."""
     for path in FILES:
         nodes_of(path)
 
 
 def imported_modules(path: Path) -> Iterator[str]:
-    """Yield the modules of the package that a file imports, also by their name in a string."""
     for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import hides its layer"

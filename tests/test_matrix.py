@@ -123,7 +123,6 @@ LINE = re.compile(rf"\b(?:{WORD}|hay) [a-z]+ \d\d\d")
 
 
 def tokens(text: str) -> set[str]:
-    """Return the lines of the tree's files that a text has."""
     return set(LINE.findall(text.replace("\\n", "\n")))  # line ends within JSON
 
 
@@ -143,14 +142,12 @@ class Place:
     mounts: dict[str, Path] = field(default_factory=dict)  # where each of `MOUNTED` lies
 
     def on_disk(self, path: str) -> Path:
-        """Return where a file of the tree lies."""
         for mount, source in self.mounts.items():
             if f"{path}/".startswith(f"{mount}/"):
                 return Path(str(source) + path[len(mount) :])
         return self.top / path
 
     def names(self) -> Iterator[tuple[str, str]]:
-        """Yield all paths on disk, each with its path in the tree."""
         for mount, above in {"": self.top, **self.mounts}.items():
             for path in (str(above), *paths_below(above)):
                 yield (mount + path[len(str(above)) :]).lstrip("/"), path
@@ -168,7 +165,6 @@ CLEAN: dict[str, list[Place]] = {"none": [], "some": []}  # places that are as t
 
 @cache
 def base() -> Path:
-    """Return a directory for all trees, which goes with the process."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # its directories are made faster
     directory = tempfile.mkdtemp(prefix="agentfs-matrix-", dir=memory)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -209,7 +205,6 @@ def tree_of(place: Place) -> dict[str, bytes]:
 
 
 def nodes_of(place: Place) -> dict[str, Node]:
-    """Return everything that the system says about the tree, by its paths."""
     found = snapshot(place.top)
     for mount, above in place.mounts.items():
         found |= {f"{mount}/{path}": node for path, node in snapshot(above).items() if path != "."}
@@ -290,7 +285,6 @@ def look(site: "Site") -> None:
 
 
 def edited(site: "Site") -> None:
-    """Change the target and another file, in two steps."""
     site.view.checkpoint("start")
     for path in (site.path, site.second):
         site.attempt(lambda path=path: site.view.append(path, f"{NEW}\n"))
@@ -596,7 +590,6 @@ class Answer:
 
 
 def answer_of(act: Callable[[], Any]) -> Answer:
-    """Return the answer of a program's call."""
     try:
         result = act()
     except AgentFSError as error:
@@ -642,12 +635,10 @@ class Site:
 
     @property
     def on_disk(self) -> Path:
-        """The place of the target on disk."""
         return self.place.on_disk(self.target)
 
     @property
     def from_view(self) -> str:
-        """The path of the target from the directory where the view starts."""
         return self.target.removeprefix("src/") if self.cell["view"] == "workdir" else self.target
 
     @property
@@ -673,7 +664,6 @@ class Site:
 
     @property
     def second(self) -> str:
-        """Another file, or beside a directory another directory."""
         path = FILES["second"]
         return self.spelled(os.path.dirname(path) if self.cell["target"] == "directory" else path)
 
@@ -713,7 +703,6 @@ class Site:
         return path.replace("src/via/", "src/in/")
 
     def attempt(self, act: Callable[[], Any]) -> Any:
-        """Return what a preparation returns; rules and limits may refuse it."""
         try:
             return act()
         except AgentFSError as error:
@@ -727,20 +716,17 @@ class Site:
         return found[1] if found else "abcdef"
 
     def look(self, path: str, **more: Any) -> Answer:
-        """Read a file with the tool of the dialect."""
         if self.dialect not in LOOKS:
             return answer_of(lambda: self.view.stat(path))
         tool, parameter, given = LOOKS[self.dialect]
         return self.call(tool, {parameter: path, **given, **(more if self.dialect == "agentfs" else {})})
 
     def parameters(self, name: str) -> set[str]:
-        """Return the parameters of a method or tool that the caller sees."""
         if self.cell["caller"] == "program":
             return {*inspect.signature(getattr(self.view, name)).parameters}
         return {*schemas(self.dialect, "mcp")[name]["inputSchema"]["properties"]}
 
     def names(self, *, reverse: bool = False) -> dict[str, Any]:
-        """Return the argument that names the files."""
         parameter = self.method.takes[self.cell["named"]]
         if not parameter:
             return {}
@@ -750,7 +736,6 @@ class Site:
         return {parameter: [self.path] if parameter in {"roots", "paths"} else self.path}
 
     def act(self, *, reverse: bool = False) -> tuple[str, dict[str, Any], Answer]:
-        """Make the call of the cell; return its name, its arguments and the answer."""
         if callable(self.method.tool):
             return self.method.tool.__name__, {}, answer_of(lambda: self.method.tool(self))
         arguments = {**self.filled(self.method.arguments), **self.names(reverse=reverse)}
@@ -788,7 +773,6 @@ def tools_of(view: Workspace, dialect: str) -> Any:
 
 @cache
 def schemas(dialect: str, form: str) -> dict[str, Any]:
-    """Return the schemas of a dialect's tools by name."""
     with Workspace(template(), policy=Policy(run="recorded")) as ws:
         return {each["name"]: each for each in tools_of(ws, dialect).schemas(form)}
 
@@ -818,7 +802,6 @@ def copied(mounts: str) -> Place:
 
 @contextmanager
 def opened(cell: Cell) -> Iterator[Site]:
-    """Lay out a tree, and open the view of a cell on it."""
     with ExitStack() as stack:
         reads = METHODS[cell["method"]].kind in {"read", "search"}
         place = stack.enter_context(laid_out(cell["mounts"], reused=reads))
@@ -875,7 +858,6 @@ class Seen:
 
     @cached_property
     def first(self) -> Answer:
-        """The answer, to compare with those of `other`."""
         return rooted(self.answer, self.site)
 
     def other(self, **values: str) -> Answer:
@@ -884,7 +866,6 @@ class Seen:
 
     @cached_property
     def pages(self) -> list[Answer]:
-        """The answer, and those of the calls that continue it."""
         return [*pages_from(self.site, self.answer)]
 
     @cached_property
@@ -1024,7 +1005,6 @@ def what_it_says_was_done_is_the_difference(seen: Seen) -> Iterator[str]:
 
 
 def changes_said(data: Any) -> Iterator[str]:
-    """Yield the paths that an answer says are changed."""
     if isinstance(data, dict):
         named = map(data.get, ("path", "file_path", "to", "moved_from"))
         yield from (each for each in named if isinstance(each, str))
@@ -1162,7 +1142,6 @@ def what_is_named_is_searched(seen: Seen) -> Iterator[str]:
 
 
 def paths_in(data: Any, name: str = "") -> Iterator[str]:
-    """Yield the paths in the data of an answer."""
     if isinstance(data, dict):
         if data.get("action") == "deleted":
             return
@@ -1226,7 +1205,6 @@ def mounts_answer_as_one_tree(seen: Seen) -> Iterator[str]:
 
 
 def unmarked(answer: Answer) -> Answer:
-    """Return an answer without the marks of mounts."""
     data, after = (json.loads(MARK.sub("", json.dumps(each))) for each in (answer.data, answer.next))
     return replace(answer, text=MARK.sub("", answer.text), data=data, next=after)
 

@@ -52,7 +52,6 @@ def read(path, limits=None):
 
 
 def checked(path, root, **options):
-    """Return the settings of a server of a root with a policy file."""
     return settings_of(CommandOptions(root=str(root), policy=str(path), **options), Limits())
 
 

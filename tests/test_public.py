@@ -103,7 +103,6 @@ def test_import_loads_none_of_the_dependencies():
 
 
 def instance(kind, values):
-    """Return an instance of a dataclass with these values of its fields, whatever its constructor checks."""
     made = object.__new__(kind)
     vars(made).update(values)
     return made

@@ -43,7 +43,6 @@ class Acts:
         return "".join(self.chosen.choice(WORDS) + end for _ in range(self.chosen.randrange(8)))
 
     def outside(self):
-        """Return the name of a change by another program, with its arguments."""
         others = [self.text().encode("utf-16"), b"\0binary\n", b"alpha\n" * 9000, b"caf\xe9\n"]
         content = self.chosen.choice([self.text().encode(), *others])
         if self.chosen.random() < 0.15:
@@ -53,7 +52,6 @@ class Acts:
         return name, (self.path(), self.path(), content)
 
     def call(self):
-        """Return the name of a method, with its arguments."""
         pick, path = self.chosen.choice, self.path()
         word, other = pick(WORDS), pick(WORDS)
         directory = pick(DIRECTORIES) or "."

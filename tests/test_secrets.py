@@ -60,7 +60,6 @@ PIECES = {piece.lower() for piece in pieces()}
 
 
 def unseen(said: Any) -> None:
-    """Fail if a text reveals the token."""
     text = said if isinstance(said, str) else json.dumps(said, default=str)
     # The digits of a time may be those of an encoded part of the token.
     lowered = re.sub(r"elapsed_ms\W{1,4}[\d.e+-]+", "", text.lower())
@@ -68,7 +67,6 @@ def unseen(said: Any) -> None:
 
 
 def faces(result: Any) -> list[Any]:
-    """Return all texts of a result or an error."""
     if isinstance(result, AgentFSError):
         return [str(result), repr(result), result.details, result.hint, result.to_dict()]
     return [str(result), repr(result), result.to_dict(), getattr(result, "whole", None)]

@@ -85,7 +85,6 @@ def test_the_wheel_has_the_package_its_license_and_both_commands_and_nothing_els
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
-    """The names of the files in the source distribution."""
     with tarfile.open(built("sdist", tmp_path_factory.mktemp("sdist"))) as archive:
         return {name.partition("/")[2] for name in archive.getnames()}
 

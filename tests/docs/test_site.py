@@ -78,7 +78,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, Page]:
-    """Each page by its address, such as `/reference/cli/`."""
     found = {}
     for file in sorted(site.rglob("index.html")):
         address = "/" + file.relative_to(site).as_posix().removesuffix("index.html")
@@ -198,7 +197,6 @@ def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
 
 @pytest.fixture(scope="module")
 def server(site: Path) -> Iterator[str]:
-    """The address at which the site is served on this machine."""
     with served(site) as address:
         yield address
 

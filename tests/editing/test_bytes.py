@@ -31,7 +31,6 @@ def tree(top: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def opened(top: Path, way: str, **given):
-    """Open a directory in one of the ways."""
     if way == "connect":
         return connect(open_pipe(), top, **given)
     ws = Workspace(top, watch=way == "watched", **given)

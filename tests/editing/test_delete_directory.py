@@ -15,7 +15,6 @@ from tests.kit import put, refused
 
 
 def without(tree, path):
-    """Return a snapshot as it must be after the deletion."""
     return {name: each for name, each in tree.items() if name != path and not name.startswith(f"{path}/")}
 
 

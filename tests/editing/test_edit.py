@@ -12,7 +12,6 @@ from tests.kit import refused
 
 @pytest.fixture
 def env(tmp_path):
-    """A workspace with one file, f.txt, and the calls on it."""
     with Workspace(tmp_path) as ws:
 
         def edit(*pairs, limits=None, path="f.txt"):

@@ -34,7 +34,6 @@ def fresh(top: Path) -> Path:
 
 
 def moved(tree, path, to):
-    """Return a snapshot as it must be after the move."""
     return {
         to + name[len(path) :] if name == path or name.startswith(f"{path}/") else name: each
         for name, each in tree.items()
@@ -159,7 +158,6 @@ def test_a_moved_file_keeps_its_read_history(top):
 
 
 def before_and_after(monkeypatch, name, *, before=lambda: None, after=lambda: None):
-    """Act before and after each call of a function of `delete_move`."""
     real = getattr(delete_move, name)
 
     def called(*args, **named):

@@ -35,7 +35,6 @@ def printed(text):
 
 @pytest.fixture
 def book(tmp_path):
-    """The path of a notebook of three cells, as Jupyter writes it."""
     cells = (
         code(["x = 1\n", "y = 2"], outputs=[printed("2\n")]),
         {"cell_type": "markdown", "metadata": {}, "source": ["# Données\n", "x = 1"]},

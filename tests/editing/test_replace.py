@@ -288,7 +288,6 @@ def test_only_named_links_are_followed(tmp_path):
 
 
 def after(monkeypatch, name, act):
-    """Call `act` after the first call of a function of the module."""
     real, done = getattr(replace, name), []
 
     def wrapped(*args, **options):

@@ -27,7 +27,6 @@ def patient(ws: Workspace) -> Workspace:
 
 
 def words(count: int, seed: int = 1) -> list[str]:
-    """Return distinct words with the same start and end."""
     return [f"value{(number * 7919 + seed) % 999_983:x}end" for number in range(count)]
 
 

@@ -132,7 +132,6 @@ def distinct_words(rng, count):
 
 
 def varied(rng, text):
-    """Return a text with a random share of its characters changed."""
     rate = rng.choice([0, 0.01, 0.1, 0.3, 0.6, 1])
     return "".join(rng.choice("ab \n1_") if rng.random() < rate else each for each in text)
 
@@ -148,7 +147,6 @@ def missed_edit(rng, top):
 
 
 def similar_paths(rng, top):
-    """Create many files and return a path similar to theirs."""
     directory = top / f"names{rng.randrange(4)}"
     if not directory.exists():
         directory.mkdir()

@@ -17,7 +17,6 @@ resource = pytest.importorskip("resource")
 
 @contextmanager
 def only(count: int) -> Iterator[None]:
-    """Limit the number of descriptors that this process may still open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd")))
     taken: list[int] = []

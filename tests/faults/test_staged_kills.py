@@ -78,7 +78,6 @@ def run_in(root: Path, log: Path, *inject: str, follow: bool = False) -> str:
 
 
 def states(top: Path) -> list[Snapshot]:
-    """Return the tree before and after the command."""
     with Workspace(fresh(top), policy=POLICY) as ws:
         before = snapshot(top)
         ws.run(COMMAND)

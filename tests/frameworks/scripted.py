@@ -28,7 +28,6 @@ class Script:
 
     @property
     def answers(self):
-        """The text and the failure of each result that the model got."""
         sent = [message for request in self.requests for message in request["messages"]]
         blocks = [block for each in sent if isinstance(each["content"], list) for block in each["content"]]
         results = {each["tool_use_id"]: each for each in blocks if each["type"] == "tool_result"}.values()

@@ -284,7 +284,6 @@ def test_a_mount_that_vanishes_loses_nothing(places):
 
 @pytest.fixture
 def far(tmp_path):
-    """A directory of another file system."""
     for place in ("/dev/shm", "/run", "/var/tmp"):
         if os.access(place, os.W_OK) and os.stat(place).st_dev != os.stat(tmp_path).st_dev:
             with tempfile.TemporaryDirectory(dir=place) as made:

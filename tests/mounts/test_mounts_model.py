@@ -44,7 +44,6 @@ _LOSES = {"mtime", "mount", "elapsed_ms", "modified"}
 
 
 def plain(value: Any) -> Any:
-    """Return a result without times and the marks of mounts."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items() if key not in _LOSES}
     return [plain(each) for each in value] if isinstance(value, list) else value
@@ -63,7 +62,6 @@ def tree_of(top: Path) -> dict[str, str]:
 
 
 def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[str, Mount]]:
-    """Create the model and the root with its mounts."""
     model, root, mounts = directory / "model", directory / "root", dict[str, Mount]()
     for number, place in enumerate(PLACES):
         source = directory / f"source-{number}"

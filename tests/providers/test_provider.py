@@ -28,7 +28,6 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 
 
 def calls(path):
-    """Return a call in the form of each provider."""
     text = json.dumps({"path": path})
     return {
         "openai": {"id": "c1", "type": "function", "function": {"name": "look", "arguments": text}},
@@ -40,7 +39,6 @@ def calls(path):
 
 
 def replies(*paths, tools=TOOLS):
-    """Return the messages of each provider that answer calls with these paths."""
     return {name: tools.answer([calls(path)[name] for path in paths]) for name in calls("")}
 
 
