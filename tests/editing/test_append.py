@@ -35,22 +35,19 @@ def test_lines_are_added_without_an_earlier_read(ws, tmp_path):
     assert done.revision == ws.read("log.txt").revision
 
 
-@pytest.mark.parametrize(
-    ("before", "content", "after"),
-    [
-        (b"a\r\nb\r\n", "c\nd\n", b"a\r\nb\r\nc\r\nd\r\n"),
-        (b"a\r\nb", "c\n", b"a\r\nb\r\nc\r\n"),
-        (b"a\rb\r", "c\n", b"a\rb\rc\r"),
-        (b"a\nb\r\n", "c\n", b"a\nb\r\nc\r\n"),
-        (b"a", "b", b"a\nb"),
-        (b"", "b\r\n", b"b\r\n"),
-        (codecs.BOM_UTF8 + b"a\n", "\u00e9\n", codecs.BOM_UTF8 + "a\n\u00e9\n".encode()),
-        (codecs.BOM_UTF8, "b\n", codecs.BOM_UTF8 + b"b\n"),
-        ("\ufeffa\r\n".encode("utf-16-le"), "\u00e9\n", "\ufeffa\r\n\u00e9\r\n".encode("utf-16-le")),
-        (b"# coding: latin-1\n\xe9\n", "\u00fc\n", b"# coding: latin-1\n\xe9\n\xfc\n"),
-        (b"caf\xe9\n", "plain\n", b"caf\xe9\nplain\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "content", "after"), [
+    (b"a\r\nb\r\n", "c\nd\n", b"a\r\nb\r\nc\r\nd\r\n"),
+    (b"a\r\nb", "c\n", b"a\r\nb\r\nc\r\n"),
+    (b"a\rb\r", "c\n", b"a\rb\rc\r"),
+    (b"a\nb\r\n", "c\n", b"a\nb\r\nc\r\n"),
+    (b"a", "b", b"a\nb"),
+    (b"", "b\r\n", b"b\r\n"),
+    (codecs.BOM_UTF8 + b"a\n", "\u00e9\n", codecs.BOM_UTF8 + "a\n\u00e9\n".encode()),
+    (codecs.BOM_UTF8, "b\n", codecs.BOM_UTF8 + b"b\n"),
+    ("\ufeffa\r\n".encode("utf-16-le"), "\u00e9\n", "\ufeffa\r\n\u00e9\r\n".encode("utf-16-le")),
+    (b"# coding: latin-1\n\xe9\n", "\u00fc\n", b"# coding: latin-1\n\xe9\n\xfc\n"),
+    (b"caf\xe9\n", "plain\n", b"caf\xe9\nplain\n"),
+])  # fmt: skip
 def test_the_lines_follow_the_file(ws, tmp_path, before, content, after):
     (tmp_path / "f").write_bytes(before)
     ws.append("f", content)

@@ -38,36 +38,22 @@ def failure(env, *pairs, **keywords):
     return error
 
 
-@pytest.mark.parametrize(
-    ("before", "old", "new", "after"),
-    [
-        # line ends: LF given, whatever the file has
-                (b"a\r\nb", "b", "b\nc", b"a\r\nb\r\nc"),
-        (b"a\nb\r\nc\n", "b", "b1\nb2", b"a\nb1\r\nb2\r\nc\n"),
-        (b"a\r\nb\nc\r\n", "b", "b1\nb2", b"a\r\nb1\nb2\nc\r\n"),
-        (b"a\nb\r\nc\n", "a\n", "a\nx\n", b"a\nx\nb\r\nc\n"),
-            (b"a\r\nb\nc\n", "a\nb", "a\nx\nb", b"a\r\nx\r\nb\nc\n"),
-        (b"a\nb\r\n", "b\r\n", "x\r\ny\r\n", b"a\nx\r\ny\r\n"),
-            (b"a\rb\rc", "b\n", "b\nx\n", b"a\rb\rx\rc"),
-        (b"a\rb\rc", "a\rb", "a\rB", b"a\rB\rc"),
-        (b"a\rb\nc\n", "a\rb", "a\rB", b"a\rB\nc\n"),
-        (b"a", "a", "a\nb", b"a\nb"),
-        (b"a\r\nb\r\n", "a\nb\n", "", b""),
-            (b"a\r\n\r\nb\n", "\nb", "b", b"a\r\nb\n"),
-        (b"a\nb", "b", "b\n", b"a\nb\n"),
-        (b"a\nb\n", "b\n", "b", b"a\nb"),
-        # encodings
-        ("\ufeffä\nb\n".encode(), "ä", "ö", "\ufeffö\nb\n".encode()),
-        ("\ufeffa😀\r\nb😀\r\n".encode("utf-16-le"), "b😀", "b😀\nč",
-         "\ufeffa😀\r\nb😀\r\nč\r\n".encode("utf-16-le")),
-        ("\ufeffa😀\nb".encode("utf-16-be"), "😀\nb", "😀\nc", "\ufeffa😀\nc".encode("utf-16-be")),
-        ("\ufeffa😀\nb".encode("utf-32-le"), "b", "č", "\ufeffa😀\nč".encode("utf-32-le")),
-        (b"\xe9t\xe9 = 1\r\n\xff\n", "= 1", "= 2\nb", b"\xe9t\xe9 = 2\r\nb\r\n\xff\n"),
-        (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
-        (b"\xe9 = 1\n", "= 1", "= é", b"\xe9 = \xe9\n"),
-        (b"\xe9 = 1\n", "é", "e", b"e = 1\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "old", "new", "after"), [
+    # line ends: LF given, whatever the file has
+    (b"a\r\nb", "b", "b\nc", b"a\r\nb\r\nc"), (b"a\nb\r\nc\n", "b", "b1\nb2", b"a\nb1\r\nb2\r\nc\n"),
+    (b"a\r\nb\nc\r\n", "b", "b1\nb2", b"a\r\nb1\nb2\nc\r\n"),
+    (b"a\nb\r\nc\n", "a\n", "a\nx\n", b"a\nx\nb\r\nc\n"),
+    (b"a\r\nb\nc\n", "a\nb", "a\nx\nb", b"a\r\nx\r\nb\nc\n"),
+    (b"a\nb\r\n", "b\r\n", "x\r\ny\r\n", b"a\nx\r\ny\r\n"),
+    (b"a\rb\rc", "b\n", "b\nx\n", b"a\rb\rx\rc"), (b"a\rb\rc", "a\rb", "a\rB", b"a\rB\rc"),
+    (b"a\rb\nc\n", "a\rb", "a\rB", b"a\rB\nc\n"), (b"a", "a", "a\nb", b"a\nb"),
+    (b"a\r\nb\r\n", "a\nb\n", "", b""), (b"a\r\n\r\nb\n", "\nb", "b", b"a\r\nb\n"),
+    (b"a\nb", "b", "b\n", b"a\nb\n"), (b"a\nb\n", "b\n", "b", b"a\nb"),
+    # encodings that the laws do not draw
+    (b"\xe9t\xe9 = 1\r\n\xff\n", "= 1", "= 2\nb", b"\xe9t\xe9 = 2\r\nb\r\n\xff\n"),
+    (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
+    (b"\xe9 = 1\n", "= 1", "= é", b"\xe9 = \xe9\n"), (b"\xe9 = 1\n", "é", "e", b"e = 1\n"),
+])  # fmt: skip
 def test_one_edit_is_exact_to_the_byte(env, before, old, new, after):
     env.put(before)
     result = env.edit((old, new))

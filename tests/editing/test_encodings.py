@@ -12,20 +12,17 @@ from tests.conftest import part_or_all
 from tests.kit import refused
 
 
-@pytest.mark.parametrize(
-    ("data", "encoding", "old", "new", "after"),
-    [
-        ("ï café\r\n".encode("cp1252"), "cp1252", "café", "thé\nï", "ï thé\r\nï\r\n".encode("cp1252")),
-        ("Привет\nмир\n".encode("koi8-r"), "koi8_r", "мир", "мир!", "Привет\nмир!\n".encode("koi8-r")),
-        ("日本語 x\n".encode("shift_jis"), "shift-jis", "x", "語", "日本語 語\n".encode("shift_jis")),
-        ("日本語 x\n".encode("gb18030"), "gb18030", "語", "😀", "日本😀 x\n".encode("gb18030")),
-        ("a é\n".encode("utf-16-le"), "utf-16-le", "é", "è", "a è\n".encode("utf-16-le")),
-        # text that is valid UTF-8 by chance is still read as the caller says
-        ("Ã©\n".encode("latin-1"), "latin-1", "Ã©", "x", b"x\n"),
-        (b"\xef\xbb\xbfa\n", "utf-8", "a", "b", b"\xef\xbb\xbfb\n"),
-        (b"\xef\xbb\xbfa\n", "latin-1", "\xef\xbb\xbfa", "b", b"b\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "encoding", "old", "new", "after"), [
+    ("ï café\r\n".encode("cp1252"), "cp1252", "café", "thé\nï", "ï thé\r\nï\r\n".encode("cp1252")),
+    ("Привет\nмир\n".encode("koi8-r"), "koi8_r", "мир", "мир!", "Привет\nмир!\n".encode("koi8-r")),
+    ("日本語 x\n".encode("shift_jis"), "shift-jis", "x", "語", "日本語 語\n".encode("shift_jis")),
+    ("日本語 x\n".encode("gb18030"), "gb18030", "語", "😀", "日本😀 x\n".encode("gb18030")),
+    ("a é\n".encode("utf-16-le"), "utf-16-le", "é", "è", "a è\n".encode("utf-16-le")),
+    # text that is valid UTF-8 by chance is still read as the caller says
+    ("Ã©\n".encode("latin-1"), "latin-1", "Ã©", "x", b"x\n"),
+    (b"\xef\xbb\xbfa\n", "utf-8", "a", "b", b"\xef\xbb\xbfb\n"),
+    (b"\xef\xbb\xbfa\n", "latin-1", "\xef\xbb\xbfa", "b", b"b\n"),
+])  # fmt: skip
 def test_a_named_codec_is_exact_to_the_byte(ws, tmp_path, data, encoding, old, new, after):
     (tmp_path / "f").write_bytes(data)
     ws.edit("f", old, new, encoding=encoding)

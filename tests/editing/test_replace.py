@@ -145,18 +145,15 @@ def test_expect_is_the_number_of_replacements(ws, tmp_path):
     assert ws.replace("old", "new", expect=3).replacements == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "new", "way", "after"),
-    [
-        ("old older bold old_ (old) äold\nold", "old", "new", "word", "new older bold old_ (new) äold\nnew"),
-        ("get_x(1), get_yz()\nset_x\n", r"get_(?P<what>\w+)", r"\g<what>_of_\1\\", "regex",
-         "x_of_x\\(1), yz_of_yz\\()\nset_x\n"),
-        ("ac abc", "a(b)?c", r"[\1]", "regex", "[] [b]"),
-        ("ac", "a(c)", "${value}$1c", "regex", "${value}$1c"),
-        ("a.b abb\n", "a.b", r"\1\n $1", "word", "\\1\\n $1 abb\n"),
-        ("a.b\n", ".", r"\1$1", "preview", "a.b\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "old", "new", "way", "after"), [
+    ("old older bold old_ (old) äold\nold", "old", "new", "word", "new older bold old_ (new) äold\nnew"),
+    ("get_x(1), get_yz()\nset_x\n", r"get_(?P<what>\w+)", r"\g<what>_of_\1\\", "regex",
+     "x_of_x\\(1), yz_of_yz\\()\nset_x\n"),
+    ("ac abc", "a(b)?c", r"[\1]", "regex", "[] [b]"),
+    ("ac", "a(c)", "${value}$1c", "regex", "${value}$1c"),
+    ("a.b abb\n", "a.b", r"\1\n $1", "word", "\\1\\n $1 abb\n"),
+    ("a.b\n", ".", r"\1$1", "preview", "a.b\n"),
+])  # fmt: skip
 def test_a_new_text_is_literal_except_for_groups_of_a_pattern(ws, tmp_path, text, old, new, way, after):
     put(tmp_path, {"a": text, "b": "older get_\n"})
     assert list(ws.replace(old, new, **{way: True}).files) == ["a"]

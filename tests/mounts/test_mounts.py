@@ -34,20 +34,6 @@ def opened(places: Path, **options) -> Workspace:
     return Workspace(places / "root", mounts=mounts, **options)
 
 
-@pytest.mark.parametrize("watch", [False, "calls"])
-def test_searches_walk_through_mounts_in_path_order_with_one_count(places, watch):
-    with opened(places, watch=watch) as workspace:
-        for _ in range(2):
-            wanted = ["deps/shadowed.py", "lib/b.py", "lib/sub/c.py", "notes/n.md", "src/a.py"]
-            assert paths(workspace.glob("**").files) == paths(workspace.grep("needle").matches) == wanted
-            assert paths(kit.find(workspace, types="f").files) == wanted
-            first = workspace.grep("needle", limit=2)
-            assert (len(first.matches), first.total_matches) == (2, 5)
-            assert first.next is not None
-            rest = getattr(workspace, first.next["name"])(**first.next["arguments"])
-            assert rest.matches[0].path == "lib/sub/c.py"
-
-
 def test_a_mount_is_marked_and_its_paths_are_those_shown(places):
     with opened(places) as workspace:
         found = {each.path: each.mount for each in workspace.ls(depth=0).entries if each.mount}

@@ -1,12 +1,11 @@
-"""Globs, judged by tables, by bash, and by a matcher of another make."""
+"""Globs, judged by tables and by bash; `test_globs_bash.py` has random ones."""
 
-import random
 import subprocess
 
 import pytest
 
 from agentfs.tree.globs import compile_globs, expand, hidden_names
-from tests.conftest import needs, part_or_all
+from tests.conftest import needs
 from tests.kit import refused
 
 TABLE = [
@@ -111,40 +110,3 @@ def test_braces_expand_as_in_bash(glob):
     command = ["bash", "-c", f"printf '%s\\n' {glob}"]
     words = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
     assert [each.replace("\\", "") for each in expand(glob)] == words
-
-
-def slow_match(pattern, path):
-    """A matcher by recursion over parts and characters: slow, and of another make."""
-
-    def part(glob, name):
-        if not glob:
-            return not name
-        if glob[0] == "*":
-            return part(glob[1:], name) or (bool(name) and part(glob, name[1:]))
-        return bool(name) and glob[0] in ("?", name[0]) and part(glob[1:], name[1:])
-
-    def parts(globs, names):
-        if not globs:
-            return not names
-        if globs == ["**"]:
-            return bool(names)
-        if globs[0] == "**":
-            return parts(globs[1:], names) or (bool(names) and parts(globs, names[1:]))
-        return bool(names) and part(globs[0], names[0]) and parts(globs[1:], names[1:])
-
-    globs = pattern.split("/")
-    return parts(globs if len(globs) > 1 else ["**", *globs] if globs != ["**"] else globs, path.split("/"))
-
-
-@part_or_all(3)
-def test_another_matcher_agrees_on_random_globs(every):
-    rng = random.Random(5)
-    for _ in range(3000 // every):
-        pieces = ["**"] + ["".join(rng.choice("ab*?") for _ in range(rng.randint(1, 4))) for _ in range(3)]
-        glob = "/".join(rng.choice(pieces) for _ in range(rng.randint(1, 4)))
-        matches = compile_globs([glob])
-        for _ in range(5):
-            names = ["".join(rng.choice("ab") for _ in range(rng.randint(1, 4))) for _ in range(3)]
-            path = "/".join(rng.choice(names) for _ in range(rng.randint(1, 4)))
-            simple = "/".join(part if part == "**" else part.replace("**", "*") for part in glob.split("/"))
-            assert matches(path) == slow_match(simple, path), (glob, path)

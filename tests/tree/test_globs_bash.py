@@ -72,7 +72,9 @@ def disagreements(seed, count, top):
 
 
 @needs("bash")
-@pytest.mark.parametrize(("seed", "count"), [(1, 50), pytest.param(2, 8000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("seed", "count"), [
+    (1, 100), pytest.param(3, 800, marks=pytest.mark.full), pytest.param(2, 8000, marks=pytest.mark.long),
+])  # fmt: skip
 def test_bash_agrees_on_random_globs(tree, seed, count):
     compared, wrong = disagreements(seed, count, tree)
     assert compared > 1250 * count

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from agentfs.fs import ReadBuffer, Root
+from agentfs.fs import Root
 from agentfs.policy import Policy
 from agentfs.tree.walk import MAX_LEVELS, Walk, path_order
 from tests.kit import put, refused
@@ -79,28 +79,6 @@ def test_files_come_in_the_order_of_their_paths(root, tmp_path):
     names = ["b/c", "a.txt", "a/z", "a/b/c", "a-b", "B", "a/b.c", "z", "a/b/a", "ab/x"]
     make(tmp_path, *names)
     assert files_of(walk_of(root)) == sorted(names, key=path_order)
-
-
-def test_a_visit_tells_where_it_is(root, tmp_path):
-    make(tmp_path, "a/b/c.txt", "a/d.txt", "x.txt")
-    seen = []
-    for visit in walk_of(root, "a", directories=True):
-        names = [file.name for file in visit.files]
-        seen.append((visit.directory.path, visit.below, visit.depth, visit.child and visit.child.name, names))
-    assert seen == [("a", "", 1, "b", []), ("a/b", "b/", 2, None, ["c.txt"]), ("a", "", 1, None, ["d.txt"])]
-
-
-def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
-    put(tmp_path, {"a/b": "inside", "c": ""})
-    contents = ReadBuffer(10)
-
-    def copy_of(fd):
-        contents.fill(fd)
-        return contents.copy()
-
-    found = (visit.directory.read_files(visit.files, copy_of) for visit in walk_of(root))
-    read = [(entry.name, content) for files in found for entry, content in files]
-    assert read == [("b", b"inside"), ("c", b"")]
 
 
 def test_skipped_names_are_counted_by_reason(root, tmp_path):
