@@ -55,7 +55,7 @@ def _steps(log: Log) -> Iterator[tuple[dict[str, Any], str]]:
             "reverts": [of for of, takes_back, _ in step.toggles or () if takes_back],
             "makes_again": [of for of, takes_back, _ in step.toggles or () if not takes_back],
             "checkpoints": [name for name, position in log.checkpoints.items() if position == number],
-            "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
+            "files": [vars(file) for file in history.report.file_changes(step.changes)],
         }
         if number > first:
             yield row, history.report.describe_step(step)

@@ -240,8 +240,8 @@ class _Reader:
     def _readable(self, path: str) -> str:
         """Return a path of the upper directory, which the command may have made unreadable."""
         full = self._full(path)
-        if not os.access(full, os.R_OK | (os.X_OK if os.path.isdir(full) else 0)):
-            os.chmod(full, os.lstat(full).st_mode & 0o7777 | 0o700)
+        if ~(mode := os.lstat(full).st_mode) & (0o500 if stat.S_ISDIR(mode) else 0o400):
+            os.chmod(full, stat.S_IMODE(mode) | stat.S_IRWXU)
         return full
 
 

@@ -179,7 +179,8 @@ class Process:
     def _kill_escaped(self) -> None:
         """Kill the processes that have left the group."""
         for _ in range(_SWEEPS):
-            found = self.others()
+            # While a process executes a program, its environment is empty, so look twice.
+            found = self.others() or self.others()
             for process in found:
                 with suppress(OSError):
                     os.kill(process, signal.SIGKILL)

@@ -4,7 +4,7 @@ import json
 import re
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Retry
+from agentfs.base.advice import Advice, Retry, call
 from agentfs.errors import InvalidPathError
 from agentfs.fs import Root, quote
 
@@ -18,12 +18,13 @@ def check_new_name(root: Root, path: str, parameter: str = "path") -> None:
     """Raise `invalid_path` if a model names a new file by what looks like a mistake."""
     if not call_context.is_models_call() or (meant := _meant(path)) in {path, ""}:
         return
-    if meant.startswith(f"{root.path}/"):
-        meant = meant[len(root.path) + 1 :]
-    meant = meant.lstrip("/")
+    meant = meant.removeprefix(f"{root.path}/").lstrip("/")
+    # Only what was read may be replaced.
+    there = root.entry(meant) if root.exists(meant) else None
+    following = call("ls" if there.is_dir else "read", path=meant) if there else Retry({parameter: meant})
     raise InvalidPathError(
         f"{quote(path)} does not look like the name of a file, so none was created.",
-        hint=Advice("If this file is meant, ", Retry({parameter: meant}), "."),
+        hint=Advice("If this file is meant, ", following, "."),
         details={"path": path, "meant": meant},
     )
 

@@ -267,7 +267,7 @@ def recorded_result(
     changes, display = _total(opened.parts), opened.root.display_path
     patches, missing = bounded_patches(changes, may_show)
     patch = b"".join(patches.values())
-    files = file_changes(changes, count_lines=True, may_show=may_show, display=display)
+    files = file_changes(changes, patches=patches, may_show=may_show, display=display)
     notes = patch_notes(files, missing)
     lost = tuple(map(display, sorted(opened.lost)))
     if lost:

@@ -14,12 +14,13 @@ from agentfs.history.step_merge import Clash
 from agentfs.permissions import ProposedChange
 from agentfs.results import ChangesResult, FileChange
 from agentfs.text.decoding import decode
-from agentfs.text.diff import bounded_lines, git_header, hunks, unified_diff
+from agentfs.text.diff import bounded_lines, git_header, unified_diff
 from agentfs.text.display import continuation, first_names, footer, line_ranges
 from agentfs.text.git_patch import Blob, git_patch
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _LARGE = 16 * 1024 * 1024  # of one content in a patch; a binary one takes several times as much memory
+_BINARY = b"\nGIT binary patch\n"  # a line of a patch
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
@@ -33,20 +34,20 @@ Display = Callable[[str], str]  # converts a real path to one that the caller ca
 def file_changes(
     changes: Iterable[Change],
     *,
-    count_lines: bool,
+    patches: Mapping[str, bytes] = {},
     may_show: MayShow = lambda _: True,
     labels: Mapping[str, str] = {},
     display: Display = display_name,
 ) -> tuple[FileChange, ...]:
     """Return changes, at most one for each path, as results in order of path; a moved file is one result.
 
-    `labels` has the label of the last recording that changed a path.
+    Lines are counted in `patches`. `labels` has the label of the last recording that changed a path.
     """
     listed: list[FileChange] = []
     for change, origin in paired(changes):
         path = change.path
         visible = may_show(path) and (not origin or may_show(origin))
-        lines = _line_counts(change) if count_lines and visible and not _is_late() else None
+        lines = _line_counts(patches[path]) if path in patches else None
         listed.append(
             FileChange(
                 path=display(path),
@@ -86,7 +87,7 @@ def changes_result(
     """Return the result of `changes`; `labels` has the label of the last recording of a path."""
     may_show, display = root.may_show, root.display_path
     patches, missing = bounded_patches(changes, may_show)
-    files = file_changes(changes, count_lines=True, may_show=may_show, labels=labels, display=display)
+    files = file_changes(changes, patches=patches, may_show=may_show, labels=labels, display=display)
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     caches = new_caches(changes)
@@ -105,7 +106,7 @@ def _shown_patches(
 
     A patch of a binary file says nothing to a model; the list above names the file.
     """
-    binary = [path for path, patch in patches.items() if b"\nGIT binary patch\n" in patch]
+    binary = [path for path, patch in patches.items() if _BINARY in patch]
     patches = {path: patch for path, patch in patches.items() if path not in binary}
     unshown = f"{plural(len(binary), 'binary file')} without a patch here" if binary else ""
     shown: list[str] = []
@@ -253,7 +254,7 @@ def file_lines(files: Sequence[FileChange], caches: Sequence[str] = ()) -> list[
 
 def describe_step(step: Step, display: Display = display_name) -> str:
     """Return what a step did, in one line."""
-    files = file_changes(step.changes, count_lines=False, display=display)
+    files = file_changes(step.changes, display=display)
     # Directories are created on the way to files; they are named only if there is nothing else.
     files = tuple(file for file in files if file.type != "directory") or files
     parts = [f"moved {quote(file.moved_from)} to {quote(file.path)}" for file in files if file.moved_from]
@@ -348,19 +349,13 @@ def _patch_of(change: Change, moved_from: str = "") -> bytes:
     return git_patch(change.path, _blob(change.before), _blob(change.after), moved_from)
 
 
-def _line_counts(change: Change) -> tuple[int, int] | None:
-    """Return how many lines a change adds and removes; None if either content is binary or large."""
-    if _is_large(change):
+def _line_counts(patch: bytes) -> tuple[int, int] | None:
+    """Return how many lines the patch of one path adds and removes; None for binary contents."""
+    if _BINARY in patch:
         return None
-    old, new = _blob(change.before), _blob(change.after)
-    if old.is_binary or new.is_binary:
-        return None
-    counts = {"+": 0, "-": 0}
-    for part in hunks(old.text, new.text) if old.content != new.content else ():
-        if part[:1] in counts:
-            # Do not count "\ No newline at end of file" as a line.
-            counts[part[0]] += part.count("\n") - part.count("\n\\ ")
-    return counts["+"], counts["-"]
+    # A link that replaces a file has two patches.
+    lines = [part.partition(b"\n@@ ")[2] for part in patch.split(b"\ndiff --git ")]
+    return sum(each.count(b"\n+") for each in lines), sum(each.count(b"\n-") for each in lines)
 
 
 def _blob(node: Node | None) -> Blob:

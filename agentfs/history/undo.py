@@ -155,7 +155,7 @@ def _result(
         left = map(len, journal.log.units(groups))
     remaining = (*outcome.remaining, *applied.remaining)
     changes = [each for each in outcome.changes if each.path not in remaining]
-    files = file_changes(changes, count_lines=False, display=root.display_path)
+    files = file_changes(changes, display=root.display_path)
     lost = {path for part in plan.parts for path in part.step.lost}
     reasons = {
         "not removed, because it is not empty": sorted(remaining),

@@ -32,6 +32,16 @@ def test_regression_a_name_that_looks_like_a_mistake_is_refused_with_the_path_me
         assert (tmp_path / meant).exists()
 
 
+@pytest.mark.parametrize(("path", "suggested"), [("src\\main.py", "read"), ("file:///src", "ls")])
+def test_regression_an_existing_path_that_was_meant_is_to_be_looked_at(ws, tmp_path, path, suggested):
+    """The call with that path was advised, which is refused for a file that was not read."""
+    put(tmp_path, {"src/main.py": "x\n"})
+    tools = ws.tools("all")
+    (call,) = tools.call("write", {"path": path, "content": "y\n"}).data["details"]["suggested_calls"]
+    assert call["name"] == suggested
+    assert tools.call(**call).success
+
+
 def test_a_program_and_an_existing_file_may_have_any_name(ws):
     ws.write("~/notes.md", "x\n")
     for path in ("~/notes.md", "caf\\xe9.txt", "[id].tsx"):
