@@ -1,5 +1,7 @@
 """`wave`: each statement of the document, as `docs/reference/dialects/wave.md` lists them."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import asyncio
 import base64
 import inspect
@@ -13,7 +15,6 @@ from agentfs import Policy, Workspace
 from agentfs.dialects.wave import DIALECT, ToolContext, WaveResult, _policy, plugins
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Allow, Deny
-from agentfs.results import Image
 from agentfs.tools import tool
 from tests.dialects.answers import check, parameters
 from tests.kit import put
@@ -104,32 +105,23 @@ def test_compact_parameters(ws, tool, params, workdir, shown):
     assert plugin.formatCompactParams(params, {"workdir": workdir}) == shown
 
 
-def test_the_wire_form_of_an_answer(call):
-    result = call("Read", file_path="README.md")
-    assert result.to_dict() == {
-        "success": True, "content": "1|# A thing\n2|\n3|TODO: write",
-        "shortResult": "Read README.md: lines 1-3 of 3", "filePath": "README.md",
-    }  # fmt: skip
-    assert result.data["total_lines"] == 3
-    assert set(call("Grep", pattern="TODO").to_dict()) == {"success", "content", "shortResult"}
+DOT = make_image("PNG")
+READ_README = {
+    "success": True, "content": "1|# A thing\n2|\n3|TODO: write", "shortResult": "Read README.md: lines 1-3 of 3", "filePath": "README.md",
+}  # fmt: skip
+WRONG = '"READM.md" does not exist.'
 
 
-def test_the_wire_form_of_a_failure(call):
-    wire = call("Read", file_path="READM.md").to_dict()
-    wrong = '"READM.md" does not exist.'
-    check(wire, {"success": False, "error": wrong, "content^": wrong, "content~": "README.md"})
-    unknown = call("Read", path="README.md", line="2")
-    assert unknown.to_dict()["error"] == unknown.error["message"]
-
-
-def test_the_wire_form_of_images(call, tmp_path):
-    (tmp_path / "dot.png").write_bytes(make_image("PNG"))
-    (image,) = call("Read", file_path="dot.png").to_dict()["images"]
-    assert (sorted(image), image["mediaType"]) == (["data", "mediaType"], "image/png")
-    assert base64.b64decode(image["data"]).startswith(b"\x89PNG")
-    result = WaveResult(True, "", images=(Image("aGk=", "image/png"),))
-    shown = [{"data": "aGk=", "mediaType": "image/png"}]
-    assert result.to_dict() == {"success": True, "content": "", "images": shown}
+@pytest.mark.parametrize(("name", "args", "wanted"), [
+    ("Read", {"file_path": "README.md"}, {"": READ_README}),
+    ("Grep", {"pattern": "TODO"}, {"#": 3, "success": True, "content^": "README.md", "shortResult?": True}),
+    ("Read", {"file_path": "READM.md"}, {"success": False, "error": WRONG, "content^": WRONG, "content~": "README.md"}),
+    ("Read", {"path": "README.md", "line": "2"}, {"success": False, "error~": "line"}),
+    ("Read", {"file_path": "dot.png"}, {"images#": 1, "images/0#": 2, "images/0/mediaType": "image/png", "images/0/data": base64.b64encode(DOT).decode()}),
+])  # fmt: skip
+def test_the_wire_form_of_an_answer(call, tmp_path, name, args, wanted):
+    (tmp_path / "dot.png").write_bytes(DOT)
+    check(call(name, **args).to_dict(), wanted)
 
 
 FROM_SRC = [
@@ -144,11 +136,9 @@ FROM_SRC = [
     ("Glob", {"pattern": "*.md", "path": "{root}"}, {"content": "../README.md"}),
     ("Grep", {"pattern": "TODO"}, {"content^": "main.py\nutil/text.js\n"}),
     ("Grep", {"pattern": "TODO", "path": "..", "output_mode": "content"}, {"content^": "../README.md\n3|"}),
-    ("Write", {"file_path": "new.py", "content": "x\n"}, {
-        "file_path": "new.py", "content": "Created: 1 line."}),
+    ("Write", {"file_path": "new.py", "content": "x\n"}, {"file_path": "new.py", "content": "Created: 1 line."}),
     # As it was asked for, not with the workdir before it.
-    ("Read", {"file_path": "../../x"}, {
-        "error/code": "outside_workspace", "content^": '"../../x" leads out'}),
+    ("Read", {"file_path": "../../x"}, {"error/code": "outside_workspace", "content^": '"../../x" leads out'}),
 ]  # fmt: skip
 
 
@@ -349,8 +339,7 @@ ANSWERS = {
             '[lines 4-5 of 6; more: Read(file_path="src/main.py", offset=6, limit=2)]'}),
         ({"file_path": MAIN, "offset": -1}, {"content^": "6|    return os"}),
         ({"file_path": "{root}/README.md"}, {"file_path": "README.md"}),
-        *(({"file_path": "README.md", **offset}, {"content": "1|# A thing\n2|\n3|TODO: write"})
-          for offset in ({}, {"offset": 0})),
+        *(({"file_path": "README.md", **offset}, {"content": "1|# A thing\n2|\n3|TODO: write"}) for offset in ({}, {"offset": 0})),
         ({"file_path": "README.md", "offset": 9}, {"error/code": "past_end"}),
         ({"file_path": "long.txt"}, {"data/end_line": 2000}),
     ],
@@ -382,8 +371,7 @@ ANSWERS = {
         ({"pattern": "let", **IN_JS, "-n": False}, {"content^": f"{JS}\nlet a = 1;\nlet b"}),
         ({"pattern": "todo"}, {"data/total_files": 1}),
         ({"pattern": "todo", "-i": True}, {"data/total_files": 3}),
-        *(({"pattern": "three.let", **multiline, **IN_JS}, {"data/total_matches": found})
-          for multiline, found in (({}, 0), ({"multiline": True}, 1))),
+        *(({"pattern": "three.let", **multiline, **IN_JS}, {"data/total_matches": found}) for multiline, found in (({}, 0), ({"multiline": True}, 1))),
     ],
 }  # fmt: skip
 

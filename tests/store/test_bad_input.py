@@ -634,26 +634,6 @@ def test_what_cannot_be_read_is_not_deleted_in_the_store(s3):
         os.chmod(Path(one, "d"), 0o755)
 
 
-@pytest.mark.full
-def test_a_full_disk(s3, tmp_path):
-    one = s3("one")
-    put(one, {f"f{number}": os.urandom(100_000) for number in range(20)})
-    one.push()
-    limited = (
-        "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
-        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from agentfs.store import StoredTree\nfrom agentfs import AgentFSError\n"
-        "try: StoredTree(sys.argv[1], sys.argv[2], options=eval(sys.argv[3])).pull()\n"
-        "except AgentFSError as error: print(error.code)\n"
-    )
-    done = python(limited, s3.where, tmp_path / "other", repr(s3.options))
-    assert done.stdout == "io\n", done.stderr
-    other = s3("other")
-    assert files(other) == {}
-    assert len(other.pull().pulled) == 20
-    assert files(one) == files(other)
-
-
 @pytest.mark.skipif(not can_mount(), reason="only a user who may mount has a small disk")
 def test_a_disk_that_becomes_full(tmp_path):
     """A pull to a disk of 1 MB, a push from it while it is full, and both once it has room."""

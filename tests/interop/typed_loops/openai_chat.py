@@ -20,20 +20,10 @@ def main() -> None:
         if not calls:
             print(message.content)
             return
-        messages.append(
-            {
-                "role": "assistant",
-                "content": message.content,
-                "tool_calls": [
-                    {
-                        "id": call.id,
-                        "type": "function",
-                        "function": {"name": call.function.name, "arguments": call.function.arguments},
-                    }
-                    for call in calls
-                ],
-            }
-        )
+        messages.append({"role": "assistant", "content": message.content, "tool_calls": [
+            {"id": call.id, "type": "function",
+             "function": {"name": call.function.name, "arguments": call.function.arguments}} for call in calls
+        ]})  # fmt: skip
         messages += tools.answer(calls)
 
 
