@@ -1,9 +1,7 @@
 """A tree with secrets, and workspaces that run commands in it."""
 
-import hashlib
 import os
 import signal
-import stat
 import subprocess
 import threading
 import time
@@ -67,27 +65,6 @@ def staged(opened) -> Workspace:
 @pytest.fixture
 def recorded(opened) -> Workspace:
     return opened("recorded")
-
-
-def snapshot(root: Path, leave_out: tuple[str, ...] = ()) -> dict[str, tuple[str, int, str]]:
-    """Return type, mode and content of each path."""
-    found: dict[str, tuple[str, int, str]] = {}
-    for top, directories, files in os.walk(os.fsencode(root)):
-        for name in (*directories, *files):
-            path = os.path.join(top, name)
-            status = os.lstat(path)
-            shown = os.fsdecode(os.path.relpath(path, os.fsencode(root)))
-            if shown.split("/")[0] in leave_out:
-                continue
-            if stat.S_ISLNK(status.st_mode):
-                found[shown] = ("link", 0, os.fsdecode(os.readlink(path)))
-            elif stat.S_ISDIR(status.st_mode):
-                found[shown] = ("directory", status.st_mode & 0o7777, "")
-            else:
-                with open(path, "rb") as file:
-                    content = hashlib.sha256(file.read()).hexdigest()
-                found[shown] = ("file", status.st_mode & 0o777, content)
-    return found
 
 
 def code_of(call: Callable[[], object]) -> str:

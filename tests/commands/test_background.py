@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentfs import Limits, Policy, connect
-from tests.commands.conftest import PID, no_stage_stays, running, snapshot
+from tests.commands.conftest import PID, no_stage_stays, running
+from tests.history.judges import snapshot
 from tests.kit import refused
 from tests.remote.over_pipe import open_pipe
 

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from agentfs import AgentFSError, Workspace
-from tests.commands.conftest import MEANWHILE, code_of, meanwhile, snapshot
+from tests.commands.conftest import MEANWHILE, code_of, meanwhile
 from tests.conftest import needs
+from tests.history.judges import snapshot
 from tests.kit import put, refused
 
 NOTHING = "Nothing was changed."

@@ -17,8 +17,9 @@ import pytest
 
 from agentfs import Policy, Workspace
 from agentfs.errors import ProtectedError
-from tests.commands.conftest import NAMES, SECRET, git, snapshot
+from tests.commands.conftest import NAMES, SECRET, git
 from tests.conftest import needs
+from tests.history.judges import snapshot
 from tests.kit import put
 
 pytestmark = needs("git")

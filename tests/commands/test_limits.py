@@ -13,8 +13,9 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.commands import sandbox
-from tests.commands.conftest import PID, no_stage_stays, running, snapshot
+from tests.commands.conftest import PID, no_stage_stays, running
 from tests.conftest import public_directory
+from tests.history.judges import snapshot
 from tests.kit import put, refused
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line

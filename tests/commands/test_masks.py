@@ -6,8 +6,9 @@ import subprocess
 import pytest
 
 from agentfs import Mount, Policy, Workspace
-from tests.commands.conftest import MEANWHILE, NAMES, SECRET, git, meanwhile, snapshot
+from tests.commands.conftest import MEANWHILE, NAMES, SECRET, git, meanwhile
 from tests.conftest import needs
+from tests.history.judges import snapshot
 from tests.kit import put
 
 pytestmark = needs("git")

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from agentfs import Deny, Limits, Policy, Workspace, connect
-from tests.commands.conftest import PID, code_of, running, snapshot
+from tests.commands.conftest import PID, code_of, running
+from tests.history.judges import snapshot
 from tests.kit import put, refused
 from tests.remote.over_pipe import open_pipe
 

@@ -12,8 +12,9 @@ import pytest
 from agentfs import Limits
 from agentfs.commands.outside import Outside
 from agentfs.commands.system_calls import filter_of_calls
-from tests.commands.conftest import PID, SECRET, running, snapshot
+from tests.commands.conftest import PID, SECRET, running
 from tests.dialects.answers import check
+from tests.history.judges import snapshot
 from tests.kit import refused
 
 CHANGES = """
@@ -33,7 +34,7 @@ def test_the_changes_of_a_command_are_one_step_with_exact_modes_links_and_conten
     assert (tree / "src/a.py").read_text() == "one\nTWO\nthree\n"
     assert (tree / "new.txt").read_bytes() == b"new\r\n"
     assert (after["new.txt"][1], after["src/a.py"][1]) == (0o755, 0o600)
-    assert after["link"] == ("link", 0, "src/a.py")
+    assert after["link"] == ("link", 0, b"src/a.py")
     assert not (tree / "README").exists()
     ws.undo()
     assert snapshot(tree) == before

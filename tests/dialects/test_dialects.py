@@ -1,8 +1,10 @@
 """The list of dialects, the view that a preset makes, and the names in errors."""
 
-import importlib.util
+# ruff: noqa: E501 - a row of a table is one line
+
 import json
 import pickle
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +23,7 @@ from agentfs.errors import NoMatchError, NotFoundError
 from agentfs.policy import VIEWED
 from agentfs.results import GrepResult
 from agentfs.tools.tool import Tool
+from tests.dialects.answers import check
 from tests.kit import described, error_of, put
 
 ROOT = Path(__file__).parents[2]
@@ -220,39 +223,25 @@ def test_a_footer_under_a_change_names_offered_tools(ws):
     assert text.splitlines()[:-1] == own.text.splitlines()[:-1]
 
 
-def example():
-    spec = importlib.util.spec_from_file_location("own_dialect", ROOT / "examples" / "own_dialect.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+OWN = [
+    ("put", {"file": "a.txt", "text": "1\n" * 300}, {"": {"ok": True, "file": "a.txt", "bytes": 600}}),
+    ("put", {"file": "a.txt", "text": "1\n2\n" * 150}, {"ok": True}),  # no read is asked for
+    ("cat", {"file": "a.txt"}, {"lines": [1, 200, 300]}),
+    ("cat", {"file": "a.txt", "first": 2, "last": 3}, {"": {"ok": True, "text": "2\n1\n", "lines": [2, 3, 300]}}),
+    ("find", {"name": "*.txt"}, {"": {"ok": True, "files": ["a.txt"], "left_out": 0}}),
+    ("cat", {"file": "none/b.txt"}, {"ok": False, "hint~": "find"}), ("cat", {"file": "../x"}, {"ok": False}),
+]  # fmt: skip
 
 
 def test_the_example_of_an_own_dialect(ws, capsys):
-    module = example()
+    module = runpy.run_path(str(ROOT / "examples" / "own_dialect.py"))
     tools = ws.tools(dialect="own")
     assert tools.names == ("cat", "find", "put")
-
-    def answer(tool, **arguments):
-        result = tools.call(tool, arguments)
+    for tool, given, wanted in OWN:
+        result = tools.call(tool, given)
         assert json.loads(result.content) == result.data
-        return result.data
-
-    assert answer("put", file="a.txt", text="1\n" * 300) == {"ok": True, "file": "a.txt", "bytes": 600}
-    assert answer("put", file="a.txt", text="1\n2\n" * 150)["ok"], "no read is asked for"
-    assert answer("cat", file="a.txt")["lines"] == [1, 200, 300]
-    assert answer("cat", file="a.txt", first=2, last=3) == {
-        "ok": True,
-        "text": "2\n1\n",
-        "lines": [2, 3, 300],
-    }
-    assert answer("find", name="*.txt") == {"ok": True, "files": ["a.txt"], "left_out": 0}
-    missing = answer("cat", file="none/b.txt")
-    assert missing["ok"] is False
-    assert "find" in missing["hint"]
-    assert answer("cat", file="../x")["ok"] is False
-    module.main()
+        check(result.data, wanted)
+    module["main"]()
     assert '"ok": false' in capsys.readouterr().out
 
 

@@ -12,7 +12,8 @@ from pydantic_ai.workspaces import WorkspaceUnavailableError
 
 from agentfs import Policy, Workspace
 from agentfs.frameworks import deepagents, pydantic_ai
-from tests.commands.conftest import PID, SECRET, running, snapshot
+from tests.commands.conftest import PID, SECRET, running
+from tests.history.judges import snapshot
 
 SLEEP = f"echo begun > begun; sleep 4711.{PID}"
 
