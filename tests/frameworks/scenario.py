@@ -4,7 +4,8 @@ import re
 from contextlib import contextmanager
 
 from agentfs import Policy, Workspace
-from tests.commands.conftest import SECRET, snapshot
+from tests.commands.conftest import SECRET
+from tests.history.judges import snapshot
 
 WRONG = "def add(a, b):\n    return a - b\n"
 TEST = "from app import add\nassert add(2, 2) == 4, 'wrong'\nprint('passed')\n"
