@@ -257,7 +257,7 @@ class Contents:
     def __init__(self, database: Database | None = None) -> None:
         self.database = database or Database()
         self._lock = RLock()
-        self._unwritten: dict[str, bytes] = {}
+        self._unwritten: dict[str, Iterable[bytes]] = {}  # in pieces
         self._sizes: dict[str, int] = {}  # of all contents, as they are stored, by digest
         if database is not None:
             (rows,) = database.read("SELECT digest, sum(length(data)) FROM contents GROUP BY digest")
@@ -274,18 +274,16 @@ class Contents:
         """Keep the content of a node, and return the node with content that loads from here."""
         if not isinstance(node, FileNode):
             return node
-        digest = node.digest
+        digest, is_large = node.digest, node.size > _MEMORY_BYTES
         with self._lock:
             if digest not in self._sizes:
+                self._sizes[digest] = node.size
+                self.total_bytes += node.size
+                self._memory_bytes += node.size
                 try:
-                    if node.size > _MEMORY_BYTES:  # only one piece is held in memory
-                        self.database.write(self._rows(digest, node.pieces()))
-                    else:
-                        self._unwritten[digest] = data = node.load()
-                        self._count(digest, len(data))
-                        self._memory_bytes += len(data)
-                        if self._memory_bytes > _MEMORY_BYTES:
-                            self.write()
+                    self._unwritten[digest] = node.pieces() if is_large else (node.load(),)
+                    if self._memory_bytes > _MEMORY_BYTES:
+                        self.write()
                 except BaseException:
                     self._forget(digest)
                     raise
@@ -293,11 +291,9 @@ class Contents:
 
     def read(self, digest: str) -> Iterator[bytes]:
         """Yield the pieces of a content; raises FileIOError if it is damaged."""
-        data = self._unwritten.get(digest)
-        if data is not None:
-            yield data
-            return
-        yield from checked_pieces(self._stored_pieces(digest), digest, self._damaged)
+        if (pieces := self._unwritten.get(digest)) is None:
+            pieces = checked_pieces(self._stored_pieces(digest), digest, self._damaged)
+        yield from pieces
 
     def _damaged(self, digest: str) -> FileIOError:
         where = "temporary file" if self.database.temporary else "state directory"
@@ -317,22 +313,14 @@ class Contents:
                 if len(piece) < _PIECE:
                     return
 
-    def _count(self, digest: str, size: int) -> None:
-        self.total_bytes += size - self._sizes.get(digest, 0)
-        self._sizes[digest] = size
-
-    def _rows(self, digest: str, data: Iterable[bytes]) -> Iterator[Statement]:
-        """Yield the statements that store a content in pieces, and count its stored bytes."""
-        size = 0
-        for number, piece in enumerate(_in_pieces(data)):
-            size += len(piece)
-            yield _ADD, (bytes.fromhex(digest), number, piece)
-        self._count(digest, size)
-
     def write(self, statements: Sequence[Statement] = ()) -> None:
         """Write the contents in memory, then run the statements, in one transaction."""
         with self._lock:
-            rows = (row for digest, data in self._unwritten.items() for row in self._rows(digest, (data,)))
+            rows = (
+                (_ADD, (bytes.fromhex(digest), number, piece))
+                for digest, pieces in self._unwritten.items()
+                for number, piece in enumerate(_in_pieces(pieces))
+            )
             self.database.write(chain(rows, statements))
             self._unwritten.clear()
             self._memory_bytes = 0
@@ -347,8 +335,10 @@ class Contents:
                 self._forget(digest)
 
     def _forget(self, digest: str) -> None:
-        self.total_bytes -= self._sizes.pop(digest, 0)
-        self._memory_bytes -= len(self._unwritten.pop(digest, b""))
+        size = self._sizes.pop(digest)
+        self.total_bytes -= size
+        if self._unwritten.pop(digest, None) is not None:
+            self._memory_bytes -= size
 
     def close(self) -> None:
         """Run the deferred statements, and close the database; a temporary one is deleted."""

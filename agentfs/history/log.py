@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
-from agentfs.fs import Change, DirectoryNode, MovedNode, Node, entry_type, expanded
+from agentfs.fs import Change, DirectoryNode, MovedNode, MovedTree, Node, entry_type, expanded
 from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
 from agentfs.results import RecordedResult
@@ -90,7 +90,7 @@ class Standing:
             return
         for place, (of, takes_back, paths) in enumerate(step.toggles):
             if known := self._parts.get(of):  # else the step was dropped
-                toggled = known[0]._replace(order=(number, place), is_made=not takes_back, paths=paths)
+                toggled = Part((number, place), not takes_back, of, known[0].step, paths)
                 self._parts[of] = [*_without(known, {*paths}), toggled]
 
     def drop(self, last: int) -> None:
@@ -251,18 +251,20 @@ class Log:
     def _steps(self) -> list[Step]:
         """The kept steps, expanded only now: a move need not wait for it."""
         for at in range(self._expanded, len(self._kept)):  # other threads may do the same
-            changes = expanded(self._kept[at].changes)
-            self._change_count += len(changes) - len(self._kept[at].changes)
-            self._kept[at] = self._kept[at]._replace(changes=changes)
+            step = self._kept[at]
+            if any(isinstance(each.before, MovedTree) for each in step.changes):
+                self._kept[at] = step._replace(changes=expanded(step.changes))
+                self._change_count += len(self._kept[at].changes) - len(step.changes)
             self._expanded = at + 1
         return self._kept
 
     @property
     def standing(self) -> Standing:
         """The parts of all steps at the last position; the journal must be locked."""
-        for number, step in enumerate(self.after(self._stood), max(self._stood, self.dropped) + 1):
-            self._standing.add(number, step)
-        self._stood = self.position
+        position = self.position
+        for number in range(max(self._stood, self.dropped) + 1, position + 1):
+            self._standing.add(number, self.step(number))
+        self._stood = position
         return self._standing
 
     def step(self, number: int) -> Step:
@@ -299,11 +301,12 @@ class Log:
             groups, by = part.step.groups, part.order[0]
             if groups[:depth] != within:
                 continue
+            unit = groups[depth : depth + 1] or part.number
             if part.is_made:
-                made.setdefault(part.unit(within), []).append(part)
+                made.setdefault(unit, []).append(part)
             # An undo within a transaction is a part of the transaction, and not offered alone.
             elif not groups[depth:] or self.step(by).groups[: depth + 1] != groups[: depth + 1]:
-                undone.setdefault((part.unit(within), by), []).append(part)
+                undone.setdefault((unit, by), []).append(part)
         return [*made.values()], [*undone.values()]
 
     def plan(self, parts: Iterable[Part], scope: Scope = None) -> UndoPlan:
@@ -311,9 +314,10 @@ class Log:
         steps: list[Sequence[Change]] = []
         planned: list[Part] = []
         for part in sorted(parts, reverse=True):
-            if changes := _changes_in(part.step, part.paths, scope):
-                planned.append(part._replace(paths=[change.path for change in changes]))
-                steps.append(reverse(changes) if part.is_made else self._with_modes(changes, part.order[0]))
+            order, is_made, number, step, paths = part
+            if changes := _changes_in(step, paths, scope):
+                planned.append(Part(order, is_made, number, step, [change.path for change in changes]))
+                steps.append(reverse(changes) if is_made else self._with_modes(changes, order[0]))
         later = self.after(planned[0].order[0]) if planned else ()
         left = {each.path: each.after for step in later for each in step.changes if not each.of_directory}
         return UndoPlan(steps, planned, left)

@@ -7,7 +7,7 @@ from typing import Any
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, MovedTree, Node, expanded
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Contents
-from agentfs.history.log import Author, LinesBy, Step, Toggle
+from agentfs.history.log import LinesBy, Step, Toggle
 
 
 def node_to_json(node: Node | None) -> list[Any] | None:
@@ -70,10 +70,6 @@ def step_to_json(step: Step) -> dict[str, Any]:
 def step_from_json(plain: Any, contents: Contents) -> Step:
     """Return the step from its JSON values; raises an error of Python if they have another form."""
 
-    def author(plain: Any) -> Author:
-        kind, name = plain
-        return str(kind), str(name)
-
     def changes() -> Iterator[Change]:
         for path, *nodes, moved_from in plain["changes"]:
             before, after = (node_from_json(each, contents) for each in nodes)
@@ -87,9 +83,9 @@ def step_from_json(plain: Any, contents: Contents) -> Step:
         tuple(changes()),
         float(plain["time"]),
         str(plain["label"]),
-        tuple(map(str, plain["lost"])),
-        author(plain["author"]),
-        tuple(LinesBy(str(path), int(a), int(b), author(by)) for path, a, b, by in plain["by_others"]),
-        tuple(map(int, plain["groups"])),
-        toggles and tuple(Toggle(int(of), bool(back), tuple(map(str, paths))) for of, back, paths in toggles),
+        tuple(plain["lost"]),
+        tuple(plain["author"]),
+        tuple(LinesBy(path, int(start), int(end), tuple(by)) for path, start, end, by in plain["by_others"]),
+        tuple(plain["groups"]),
+        toggles and tuple(Toggle(of, takes_back, tuple(paths)) for of, takes_back, paths in toggles),
     )

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -34,13 +33,11 @@ def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) 
     missing = " No step that can be undone has changed these paths." if scope else ""
 
     def plan() -> UndoPlan:
-        units, _ = log.units(journal.groups)
-        if scope is not None:
-            units = [
-                unit
-                for unit in units
-                if any(is_in_scope(path, scope) for part in unit for path in part.paths)
-            ]
+        units = [
+            unit
+            for unit in log.units(journal.groups)[0]
+            if scope is None or any(is_in_scope(path, scope) for part in unit for path in part.paths)
+        ]
         return log.plan(_first(units, steps, "undo", missing + journal.out_of_reach), scope)
 
     return _result(journal, context, plan, "Undid", call("undo"))
@@ -50,8 +47,7 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     """Redo the steps that were undone last, all of them or none; raises as `undo`."""
 
     def plan() -> UndoPlan:
-        _, units = journal.log.units(journal.groups)
-        return journal.log.plan(_first(units, steps, "redo"))
+        return journal.log.plan(_first(journal.log.units(journal.groups)[1], steps, "redo"))
 
     return _result(journal, context, plan, "Redid", None)
 
@@ -71,8 +67,7 @@ def roll_back_transaction(journal: Journal, context: Context) -> Sequence[Clash]
     """Take back the steps of a transaction; return the paths that others have changed."""
 
     def plan() -> UndoPlan:
-        units, _ = journal.log.units(journal.groups)
-        return journal.log.plan(chain(*units))
+        return journal.log.plan(chain(*journal.log.units(journal.groups)[0]))
 
     return retried(partial(_carry_out, journal, context, plan, partly=True))[1].clashes
 
@@ -81,8 +76,10 @@ def retried(make: Callable[[], _T]) -> _T:
     """Call a function again while others change files or the journal."""
     deadline = time.monotonic() + _RETRY_SECONDS
     while time.monotonic() < deadline:
-        with suppress(ConcurrentChange):
+        try:
             return make()
+        except ConcurrentChange:
+            continue
     raise BusyError(
         f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
         hint="Try the same call again.",
