@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain, count
 from threading import RLock
 from typing import Any, TypeVar
+from weakref import finalize
 
 from agentfs.base.forks import watch_forks
 from agentfs.base.frozen_data import with_values
@@ -59,7 +60,6 @@ class Database:
         self._forked = False
         self._deferred: list[Statement] = []
         self._connection: sqlite3.Connection | None = None
-        watch_forks(self)
         if path:
             try:
                 with self._typed_errors():
@@ -68,9 +68,6 @@ class Database:
                 self.close()
                 raise
 
-    def __del__(self) -> None:
-        self.close()
-
     def after_fork(self) -> None:
         """Refuse every use in a forked child: SQLite does not even allow to close a connection there."""
         connection, self._connection = self._connection, None
@@ -78,6 +75,7 @@ class Database:
         self._forked = True
         if connection is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # prevents the close
+            self._finalizer.detach()
 
     def read(self, *queries: str | Statement) -> list[list[Any]]:
         """Return the rows of each query, all from one transaction."""
@@ -118,10 +116,9 @@ class Database:
     def close(self) -> None:
         """Close the database; calling it again does nothing."""
         self._closed = True
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(Exception):  # at interpreter exit, imports fail
-                connection.close()
+        if self._connection is not None:
+            self._connection = None
+            self._finalizer()
 
     def damaged(self, what: str) -> FileIOError:
         """Return the error for a damaged database."""
@@ -150,11 +147,12 @@ class Database:
             self._directory.check_usable()
         if self._closed:
             raise ClosedError("The history of this workspace is closed.")
-        if self._connection is None:
-            self._connection = _connect("")
-            self._create(self._connection, "MEMORY")
-        _roll_back(self._connection)  # an interrupt may have prevented it
-        return self._connection
+        connection = self._connection
+        if connection is None:
+            connection = self._connect("")
+            self._create(connection, "MEMORY")
+        _roll_back(connection)  # an interrupt may have prevented it
+        return connection
 
     def _open(self, file: str) -> None:
         size, log_size = (
@@ -164,11 +162,22 @@ class Database:
             raise self.damaged("its content is missing")
         mode = "ro" if self._directory is None else "rw"
         name = f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}"
-        self._connection = connection = _connect(name)
+        connection = self._connect(name)
         self._check_identity(connection)
         if self._directory is not None:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(f"PRAGMA journal_size_limit={_WAL_BYTES}")
+
+    def _connect(self, name: str) -> "sqlite3.Connection":
+        self._connection = connection = sqlite3.connect(
+            name, uri=bool(name), isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
+        )
+        # Without `replace`, the error for a damaged text would quote the text.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        # A finalizer in Python can swallow an interrupt, so only an open database has one.
+        self._finalizer = finalize(self, _close, connection)
+        watch_forks(self)
+        return connection
 
     def _check_identity(self, connection: Any) -> None:
         """Check that the database is ours and of this version; create the tables of a new one."""
@@ -214,13 +223,9 @@ class Database:
             raise self._failed(f"failed: {error.strerror or error}", error.errno or errno.EIO) from None
 
 
-def _connect(name: str) -> "sqlite3.Connection":
-    connection: sqlite3.Connection = sqlite3.connect(
-        name, uri=bool(name), isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
-    )
-    # Without `replace`, the error for a damaged text would quote the text.
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-    return connection
+def _close(connection: "sqlite3.Connection") -> None:
+    with suppress(sqlite3.Error):
+        connection.close()
 
 
 def _roll_back(connection: "sqlite3.Connection") -> None:

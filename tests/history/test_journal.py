@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tracemalloc
 
 import pytest
@@ -162,6 +163,19 @@ def test_contents_go_to_the_disk_when_they_are_many():
     for change in kept:
         assert FileNode.of(0o644, change.after.load()) == change.after
     kept_in.close()
+
+
+def test_regression_no_finalizer_of_small_contents_swallows_an_interrupt():
+    kept_in, calls = Contents(), []
+    kept_in.keep(Change("a", None, FileNode.of(0o644, b"x\n")))
+    sys.setprofile(
+        lambda frame, event, _: calls.append(frame.f_code.co_qualname) if event == "call" else None
+    )
+    try:
+        del kept_in
+    finally:
+        sys.setprofile(None)
+    assert not calls
 
 
 def test_nothing_is_changed_if_nothing_can_be_kept(ws, tmp_path, monkeypatch):
