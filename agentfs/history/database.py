@@ -279,13 +279,14 @@ class Contents:
         """Keep the content of a node, and return the node with content that loads from here."""
         if not isinstance(node, FileNode):
             return node
-        digest, is_large = node.digest, node.size > _MEMORY_BYTES
+        digest = node.digest
         with self._lock:
             if digest not in self._sizes:
                 self._sizes[digest] = node.size
                 self.total_bytes += node.size
                 self._memory_bytes += node.size
                 try:
+                    is_large = node.size > _MEMORY_BYTES
                     self._unwritten[digest] = node.pieces() if is_large else (node.load(),)
                     if self._memory_bytes > _MEMORY_BYTES:
                         self.write()

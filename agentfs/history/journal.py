@@ -123,9 +123,9 @@ class Journal:
             accepted: Nodes that become bases at the end of the step.
             at: The position at which the changes were computed; raises ConcurrentChange at another.
         """
-        kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
-        step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
         with self._lock:
+            kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
+            step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
             if self.ended:
                 raise ClosedError("This transaction has ended.")
             if at is not None and at != self.log.position:

@@ -301,7 +301,7 @@ class Log:
             groups, by = part.step.groups, part.order[0]
             if groups[:depth] != within:
                 continue
-            unit = groups[depth : depth + 1] or part.number
+            unit = part.unit(within)
             if part.is_made:
                 made.setdefault(unit, []).append(part)
             # An undo within a transaction is a part of the transaction, and not offered alone.

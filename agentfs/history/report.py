@@ -44,38 +44,46 @@ def file_changes(
     Lines are counted in `patches`. `labels` has the label of the last recording that changed a path.
     """
     listed: list[FileChange] = []
-    for change, origin in paired(changes):
-        path = change.path
-        visible = may_show(path) and (not origin or may_show(origin))
-        lines = _line_counts(patches[path]) if path in patches else None
+    for change in paired(changes):
+        visible = all(map(may_show, paths_of(change)))
+        counts = _line_counts(patches[change.path]) if change.path in patches else (None, None)
         listed.append(
             FileChange(
-                path=display(path),
-                action="moved" if origin else _action(change),
+                path=display(change.path),
+                action=_action(change),
                 type=entry_type(change.after or change.before),
-                moved_from=display(origin) if origin else None,
-                added=lines[0] if lines else None,
-                removed=lines[1] if lines else None,
+                moved_from=display(change.moved_from) if change.moved_from else None,
+                added=counts[0],
+                removed=counts[1],
                 protected=not visible,
-                label=labels.get(path, ""),
+                label=labels.get(change.path, ""),
             )
         )
     return tuple(listed)
 
 
-def paired(changes: Iterable[Change]) -> list[tuple[Change, str]]:
-    """Return changes in order of path, each with the old path of a moved file; leave out its removal."""
+def paired(changes: Iterable[Change]) -> list[Change]:
+    """Return changes in order of path; that of a moved file begins with the node at its old path.
+
+    Its removal there is left out, and `moved_from` is set for no other change.
+    """
     by_path = {change.path: change for change in changes}
     origins = file_moves(by_path.values())
-    gone = set(origins.values())
-    paired: list[tuple[Change, str]] = []
-    for path in sorted(by_path.keys() - gone):
-        change, origin = by_path[path], origins.get(path, "")
-        paired.append((Change(path, by_path[origin].before, change.after) if origin else change, origin))
+    paired: list[Change] = []
+    for path in sorted(by_path.keys() - {*origins.values()}):
+        origin = origins.get(path, "")
+        paired.append(Change(path, by_path[origin or path].before, by_path[path].after, origin))
     return paired
 
 
-def _action(change: Change) -> Literal["created", "changed", "deleted"]:
+def paths_of(change: Change) -> list[str]:
+    """Return the path of a change, and the old path of a moved file."""
+    return [change.path, change.moved_from] if change.moved_from else [change.path]
+
+
+def _action(change: Change) -> Literal["created", "changed", "deleted", "moved"]:
+    if change.moved_from:
+        return "moved"
     if change.before is None:
         return "created"
     return "deleted" if change.after is None else "changed"
@@ -159,20 +167,15 @@ def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:
 
 def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[str, bytes], int]:
     """Return the patches that may be shown, by path, and the number that size and time leave out."""
-    shown = [
-        (change, origin)
-        for change, origin in paired(changes)
-        if may_show(change.path) and (not origin or may_show(origin))
-    ]
-    small = (each for each in shown if not _is_large(each[0]))
-    ordered = sorted(small, key=lambda each: os.fsencode(each[0].path))
+    shown = [each for each in paired(changes) if all(map(may_show, paths_of(each)))]
+    small = [each for each in shown if not _is_large(each)]
     patches, size = dict[str, bytes](), 0
-    for number, (change, origin) in enumerate(ordered):
+    for number, change in enumerate(sorted(small, key=lambda each: os.fsencode(each.path))):
         if size > _PATCH_BYTES or _is_late():
             return patches, len(shown) - number
-        patches[change.path] = patch = _patch_of(change, origin)
+        patches[change.path] = patch = _patch_of(change)
         size += len(patch)
-    return patches, len(shown) - len(ordered)
+    return patches, len(shown) - len(small)
 
 
 def _is_large(change: Change) -> bool:
@@ -186,9 +189,9 @@ def proposed_changes(changes: Sequence[Change], root: Root) -> tuple[str, tuple[
     proposed: list[ProposedChange] = []
     diffs: list[str] = []
     left = _PATCH_BYTES
-    for change, origin in paired(changes):
-        path, before, after = change.path, change.before, change.after
-        if not (may_show(path) and (not origin or may_show(origin))):
+    for change in paired(changes):
+        path, origin, before, after = change.path, change.moved_from, change.before, change.after
+        if not all(map(may_show, paths_of(change))):
             diffs.append(f"{display(path)}: not shown, because reading is not allowed\n")
             continue
         left -= sum(node.size for node in (before, after) if isinstance(node, FileNode))
@@ -345,14 +348,14 @@ def _what_happened(name: str, clash: Clash) -> str:
     return f"{name} was replaced"
 
 
-def _patch_of(change: Change, moved_from: str = "") -> bytes:
-    return git_patch(change.path, _blob(change.before), _blob(change.after), moved_from)
+def _patch_of(change: Change) -> bytes:
+    return git_patch(change.path, _blob(change.before), _blob(change.after), change.moved_from)
 
 
-def _line_counts(patch: bytes) -> tuple[int, int] | None:
-    """Return how many lines the patch of one path adds and removes; None for binary contents."""
+def _line_counts(patch: bytes) -> tuple[int, int] | tuple[None, None]:
+    """Return how many lines the patch of one path adds and removes; None for both of binary contents."""
     if _BINARY in patch:
-        return None
+        return None, None
     # A link that replaces a file has two patches.
     lines = [part.partition(b"\n@@ ")[2] for part in patch.split(b"\ndiff --git ")]
     return sum(each.count(b"\n+") for each in lines), sum(each.count(b"\n-") for each in lines)

@@ -23,7 +23,7 @@ from agentfs.fs.path import is_in
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import Author, Step, file_moves, is_in_scope, net_changes, with_contents
-from agentfs.history.report import paired, path_notes
+from agentfs.history.report import paired, path_notes, paths_of
 from agentfs.history.step_merge import Disk, read_node
 from agentfs.history.undo import RequestedPaths, real_paths, record_restored, retried
 from agentfs.results import FileReview, Hunk, Origin, Review, ReviewedPlace, ReviewedResult, reviewed_text
@@ -196,10 +196,9 @@ _Kind = Literal["created", "changed", "deleted", "renamed", "mode", "binary"]
 
 
 class FoundFile(NamedTuple):
-    """The change of one file since its base; `old_path` is "" if it is not renamed."""
+    """The change of one file since its base."""
 
     change: Change
-    old_path: str
     shown: FileReview
     traced: Sequence[TracedHunk]  # of each hunk
     by_lines: bool  # False if its only hunk is the whole change
@@ -258,22 +257,21 @@ def changed_files(
     files: list[FoundFile] = []
     closed: list[str] = []
     may_show = cache(root.may_show)
-    for change, old_path in paired(changes):
-        paths = [path for path in (change.path, old_path) if path]
-        if not any(is_in_scope(path, scope) for path in paths):
+    for change in paired(changes):
+        if not any(is_in_scope(path, scope) for path in paths_of(change)):
             continue
         call_context.check()
         encoding = journal.encodings.get(change.path)
-        old_name = root.display_path(old_path) if old_path else None
+        old_name = root.display_path(change.moved_from) if change.moved_from else None
         kind, by_lines, hunks = _compared(change, old_name, traced[change.path])
-        if not all(map(may_show, paths)):
-            closed += paths
+        if not all(map(may_show, paths_of(change))):
+            closed += paths_of(change)
             hunks = []
         elif since and not (hunks := [each for each in hunks if each.is_after(position)]):
             continue
         shown = FileReview(root.display_path(change.path), kind, (), old_name)
         shown = replace(shown, hunks=tuple(_hunks(shown, change, hunks, encoding, by_lines=by_lines)))
-        files.append(FoundFile(change, old_path, shown, hunks, by_lines, encoding))
+        files.append(FoundFile(change, shown, hunks, by_lines, encoding))
     reasons = {"it cannot be read or is too large": unknown, "reading is not allowed": closed}
     notes = path_notes(root.display_path, {f"not shown, because {why}": reasons[why] for why in reasons})
     return FoundChanges(tuple(files), tuple(directories), tuple(notes))
@@ -478,9 +476,8 @@ def _decide(file: FoundFile, decisions: Mapping[str, Decision]) -> _Decided:
     if file.by_lines or edited:
         return _decide_lines(file, decided)
     whole: tuple[Change, ...] = (change,)
-    if file.old_path:
-        moved = Change(change.path, None, change.after, file.old_path)
-        whole = (Change(file.old_path, change.before, None), moved)
+    if origin := change.moved_from:
+        whole = (Change(origin, change.before, None), replace(change, before=None))
     ((hunk, _), accepts), *_ = decided
     if accepts:
         return _Decided(bases={each.path: each.after for each in whole})
