@@ -191,8 +191,10 @@ def filled_changes(changes: Sequence[Change], read: Callable[[Change], Node | No
     ]
 
 
-def file_moves(changes: Iterable[Change]) -> dict[str, str]:
+def file_moves(changes: Collection[Change]) -> dict[str, str]:
     """Return the old path of each moved file and link, by its new path."""
+    if not any(each.moved_from for each in changes):
+        return {}
     return moves([each for each in changes if not each.of_directory])
 
 
