@@ -97,11 +97,10 @@ def s3(server, tmp_path):
 @pytest.fixture
 def proxied(server, tmp_path):
     """Trees behind a proxy, which is `proxied.proxy`."""
-    proxy = FaultyProxy(server.endpoint, seed=1)
-    tree = opener(f"s3://{server.bucket()}", tmp_path, impatient(proxy.endpoint))
-    tree.proxy = proxy
-    yield tree
-    proxy.close()
+    with FaultyProxy(server.endpoint, seed=1) as proxy:
+        tree = opener(f"s3://{server.bucket()}", tmp_path, impatient(proxy.endpoint))
+        tree.proxy = proxy
+        yield tree
 
 
 @pytest.fixture(params=["s3", "memory", "file"])

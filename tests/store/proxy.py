@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -21,7 +22,44 @@ FAULTS = {
 _LATE = 0.3  # seconds, at most
 
 
-class FaultyProxy:
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except OSError:
+            self.close_connection = True
+
+    def do(self) -> None:
+        self.server.handle(self, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do  # noqa: N815 - names of the library
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Listener(ThreadingHTTPServer):
+    """A server on a free port of this machine, whose `handle` answers a request with a body."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        self.endpoint = f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class FaultyProxy(Listener):
     """Forwards requests; `faults` may be changed at any time."""
 
     def __init__(self, endpoint: str, seed: int = 0) -> None:
@@ -32,39 +70,7 @@ class FaultyProxy:
         self.dropped_headers = {"connection"}
         self._random, self._lock = random.Random(seed), threading.Lock()
         self._repeats: list[threading.Timer] = []
-        proxy = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle_one_request(self) -> None:
-                try:
-                    super().handle_one_request()
-                except OSError:
-                    self.close_connection = True
-
-            def do(self) -> None:
-                proxy.handle(self)
-
-            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do  # noqa: N815 - names of the library
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Listener(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_: object) -> None:
-                pass
-
-        self._server = Listener(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__()
 
     def wait_for_repeats(self) -> None:
         """Wait until the server has got the requests that it gets again."""
@@ -91,9 +97,7 @@ class FaultyProxy:
         finally:
             connection.close()
 
-    def handle(self, request: BaseHTTPRequestHandler) -> None:
-        length = int(request.headers.get("Content-Length") or 0)
-        body = request.rfile.read(length)
+    def handle(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
         headers = {
             name: value for name, value in request.headers.items() if name.lower() not in self.dropped_headers
         }
@@ -137,8 +141,6 @@ class FaultyProxy:
 
     def _cut(self, request: BaseHTTPRequestHandler) -> None:
         request.close_connection = True
-        try:
+        with suppress(OSError):
             request.wfile.flush()
             request.connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass

@@ -2,7 +2,6 @@
 
 # ruff: noqa: E501 - a step of a table is one line
 
-import http.server
 import os
 import re
 import shlex
@@ -10,9 +9,9 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
@@ -30,6 +29,7 @@ from tests.conftest import part_or_all
 from tests.history.judges import can_mount
 from tests.kit import code_of, error_of
 from tests.store.conftest import before, files, impatient, options, play, put, shared
+from tests.store.proxy import Listener
 
 
 def python(
@@ -160,49 +160,27 @@ def test_a_wrong_url_or_option(tmp_path, url, options):
     assert code_of(StoredTree, url, tmp_path / "cache", options=options) == "invalid_argument"
 
 
-class Answers(http.server.ThreadingHTTPServer):
+class Answers(Listener):
     """A server that gives every request the same answer."""
 
-    daemon_threads = True
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status, self.body = status, body
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.endpoint = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        super().__init__()
 
-    def answer(self, request: http.server.BaseHTTPRequestHandler) -> tuple[int, int, Iterable[bytes]]:
-        """Return the status, the size of the body, and its pieces."""
-        return self.status, len(self.body), [self.body]
+    def answer(self, request: BaseHTTPRequestHandler) -> tuple[int, int, Iterable[bytes], dict[str, str]]:
+        """Return the status, the size of the body, its pieces, and more headers."""
+        return self.status, len(self.body), [self.body], {}
 
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    extra: ClassVar[dict[str, str]] = {}
-
-    def do(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        status, size, pieces = self.server.answer(self)
-        self.send_response(status)
-        self.send_header("Content-Length", str(size))
-        for name, value in {**self.server.headers, **self.extra}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        try:
-            for piece in pieces if self.command != "HEAD" else ():
-                self.wfile.write(piece)
-        except OSError:  # the client needs no more of it
-            self.close_connection = True
-
-    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = do  # noqa: N815 - as the library names them
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def handle(self, request: BaseHTTPRequestHandler, _: bytes) -> None:
+        status, size, pieces, more = self.answer(request)
+        request.send_response(status)
+        for name, value in {"Content-Length": str(size), **self.headers, **more}.items():
+            request.send_header(name, value)
+        request.end_headers()
+        for piece in pieces if request.command != "HEAD" else ():
+            request.wfile.write(piece)
 
 
 class GeneratedStore(Answers):
@@ -218,18 +196,17 @@ class GeneratedStore(Answers):
         self.sizes, self.keys, self.requests = sizes, [*sizes], 0
         self.options = options(self.endpoint)
 
-    def answer(self, request: http.server.BaseHTTPRequestHandler) -> tuple[int, int, Iterable[bytes]]:
+    def answer(self, request: BaseHTTPRequestHandler) -> tuple[int, int, Iterable[bytes], dict[str, str]]:
         self.requests += 1
         url = urlsplit(request.path)
         if key := unquote(url.path).removeprefix("/bucket").strip("/"):
             size = self.sizes[key]
-            begin, end = 0, size
+            begin, end, more = 0, size, {}
             if asked := request.headers.get("Range"):
                 begin, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", asked).groups())
-                end = last + 1
-                request.extra = {"Content-Range": f"bytes {begin}-{last}/{size}"}
+                end, more = last + 1, {"Content-Range": f"bytes {begin}-{last}/{size}"}
             pieces = (bytes(min(2**20, end - at)) for at in range(begin, end, 2**20))
-            return 206 if asked else 200, end - begin, pieces
+            return 206 if asked else 200, end - begin, pieces, more
         begin = int(parse_qs(url.query).get("continuation-token", ["0"])[0])
         entries = "".join(
             f"<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
@@ -239,7 +216,7 @@ class GeneratedStore(Answers):
         more = begin + 1000 < len(self.keys)
         next_ = f"<NextContinuationToken>{begin + 1000}</NextContinuationToken>" if more else ""
         body = f"<ListBucketResult>{entries}{next_}</ListBucketResult>".encode()
-        return 200, len(body), [body]
+        return 200, len(body), [body], {}
 
 
 @pytest.mark.parametrize(("status", "s3_code"), [

@@ -73,7 +73,7 @@ def test_no_acknowledged_line_is_lost(server, tmp_path, seconds):
         for process in processes.values():
             process.kill()
             process.wait()
-        proxy.close()
+        proxy.__exit__()
     acknowledged: dict[str, tuple[int, str]] = {}
     for log in tmp_path.glob("w*.log"):
         for line in log.read_text().splitlines():
