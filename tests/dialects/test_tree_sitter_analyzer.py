@@ -21,7 +21,7 @@ from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.contract import COSTS
 from agentfs.text.display import estimate_tokens
 from tests.conftest import needs, program
-from tests.dialects.answers import check, check_session
+from tests.dialects.answers import check, check_session, parameters
 from tests.kit import put
 from tests.tool_calls import accepts
 
@@ -77,14 +77,18 @@ def error(result):
 def parts_of(result):
     """Return the parts of an answer, for `check`."""
     content = json.loads(result.content)
-    found = content["matches"] if isinstance(content, dict) and "matches" in content else content
-    hits = (
-        [(each["file"], each["line_number"]) for each in found if "line_number" in each]
-        if isinstance(found, list)
-        else []
-    )
-    return {"value": content, "error": content.get("error") if isinstance(content, dict) else None, "hits": hits,
-            "data": result.data, "notes": result.notes, "said": "\n".join(result.notes)}  # fmt: skip
+    named = content if isinstance(content, dict) else {"matches": content}
+    found = named["matches"] if isinstance(named.get("matches"), list) else []
+    hits = [(each["file"], each["line_number"]) for each in found if "line_number" in each]
+    said = "\n".join([*result.notes, *named.get("notes", ())])
+    return {
+        "value": content,
+        "error": named.get("error"),
+        "hits": hits,
+        "data": result.data,
+        "notes": result.notes,
+        "said": said,
+    }
 
 
 @pytest.fixture
@@ -110,53 +114,39 @@ def hits(call):
     return hits
 
 
-# The inputs of the document: type, required, default.
-LISTING = {
-    "roots": ("array", True), "pattern": ("string", None), "glob": ("boolean", False),
-    "types": ("array", None), "extensions": ("array", None), "exclude": ("array", None),
-    "depth": ("integer", None),
-    "follow_symlinks": ("boolean", False), "hidden": ("boolean", False), "no_ignore": ("boolean", False),
-    "size": ("array", None), "changed_within": ("string", None), "changed_before": ("string", None),
-    "full_path_match": ("boolean", False), "absolute": ("boolean", True),
+LISTING = (
+    "pattern, glob boolean, types array, extensions array, exclude array, depth integer, follow_symlinks boolean, hidden boolean, no_ignore boolean, "
+    "size array, changed_within, changed_before, full_path_match boolean, absolute boolean"
+)
+CORE = (
+    "regex boolean, fixed_strings boolean, word boolean, case, multiline boolean, include_globs array, exclude_globs array, max_filesize, "
+    "context_before integer, context_after integer, encoding, max_count integer, timeout_ms integer, total_only boolean, count_only_matches boolean, "
+    "summary_only boolean, group_by_file boolean, optimize_paths boolean"
+)
+# The inputs of the document.
+PARAMETERS = {
+    "list_files": f"roots* array, {LISTING}, limit integer",
+    "search_content": f"query*, {CORE}, roots array, files array, follow_symlinks boolean, hidden boolean, no_ignore boolean",
+    "find_and_grep": f"roots* array, query*, {LISTING}, file_limit integer, {CORE}, sort",
 }  # fmt: skip
-CORE = {
-    "query": ("string", True), "regex": ("boolean", True), "fixed_strings": ("boolean", False),
-    "word": ("boolean", False), "case": ("string", "smart"), "multiline": ("boolean", False),
-    "include_globs": ("array", None), "exclude_globs": ("array", None), "max_filesize": ("string", None),
-    "context_before": ("integer", None), "context_after": ("integer", None), "encoding": ("string", None),
-    "max_count": ("integer", None), "timeout_ms": ("integer", 4000),
-    **dict.fromkeys((*MODES, "optimize_paths"), ("boolean", False)),
-}  # fmt: skip
-INPUTS = {
-    "list_files": {**LISTING, "limit": ("integer", 2000)},
-    "search_content": {
-        **CORE, "roots": ("array", None), "files": ("array", None), "follow_symlinks": ("boolean", False),
-        "hidden": ("boolean", False), "no_ignore": ("boolean", False),
-    },
-    "find_and_grep": {**LISTING, **CORE, "file_limit": ("integer", 2000), "sort": ("string", "path")},
+DEFAULTS = {
+    **dict.fromkeys(("glob", "follow_symlinks", "hidden", "no_ignore", "full_path_match", "fixed_strings", "word", "multiline"), False),
+    **dict.fromkeys((*MODES, "optimize_paths"), False),
+    "absolute": True, "regex": True, "limit": 2000, "file_limit": 2000, "case": "smart", "timeout_ms": 4000, "sort": "path",
 }  # fmt: skip
 
 
 def test_the_schema_has_exactly_the_documented_inputs_and_defaults(ws):
-    found = {}
+    assert parameters(ws, "tree-sitter-analyzer") == PARAMETERS
     for tool in ws.tools(dialect="tree-sitter-analyzer").schemas("anthropic"):
-        schema = tool["input_schema"]
-        found[tool["name"]] = schema["properties"]
-        asked = INPUTS[tool["name"]]
-        assert set(schema["properties"]) == set(asked)
-        assert set(schema["required"]) == {
-            name for name, (kind, default) in asked.items() if default is True and kind in {"array", "string"}
-        }
-        for name, (kind, default) in asked.items():
-            shown = schema["properties"][name]
-            assert shown["type"] == kind, name
-            if kind == "array":
-                assert shown["items"]["type"] == "string"
-            if name not in schema["required"] and default is not None:
-                assert shown["description"].endswith(f"Default {json.dumps(default)}."), name
-    assert found["search_content"]["max_filesize"]["description"].endswith("Default 10M.")
-    assert set(found["search_content"]["case"]["enum"]) == {"smart", "insensitive", "sensitive"}
-    assert set(found["find_and_grep"]["sort"]["enum"]) == {"path", "mtime", "size"}
+        shown = tool["input_schema"]["properties"]
+        for name in shown.keys() & DEFAULTS.keys():
+            assert shown[name]["description"].endswith(f"Default {json.dumps(DEFAULTS[name])}."), name
+        assert {each["items"]["type"] for each in shown.values() if each["type"] == "array"} == {"string"}
+        if tool["name"] != "list_files":
+            assert shown["max_filesize"]["description"].endswith("Default 10M.")
+            assert set(shown["case"]["enum"]) == {"smart", "insensitive", "sensitive"}
+    assert set(shown["sort"]["enum"]) == {"path", "mtime", "size"}
 
 
 # Security and common defaults
@@ -223,49 +213,38 @@ def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
         assert ("below.txt" in found.content, found.data["skipped"]["too_large"]) == (True, 1)
 
 
+SLOW = {"files": ["slow.txt"], "query": "(a|aa)+(?!.)", "timeout_ms": 200}
+TIMEOUTS = [
+    ("search_content", SLOW, {"value": [], "data/exact": False, "said~": ["stopped early, out of time", "timeout_ms"]}),
+    ("search_content", {**SLOW, "files": ["fast.txt", "slow.txt"], "query": "^(a|aa)+$(?!.)|aaa"}, {"hits/0": ("fast.txt", 1)}),  # what was found by then
+    ("search_content", {"roots": ["README.md"], "query": "TODO", "timeout_ms": 60_000}, {
+        "notes": ("timeout_ms was lowered from 60,000 to 30,000, the maximum",)}),
+    ("find_and_grep", {"roots": ["."], "pattern": "slow", "query": "(a|aa)+(?!.)", "timeout_ms": 200}, {
+        "value/meta/truncated": True, "said~": "out of time"}),
+]  # fmt: skip
+
+
 @pytest.mark.full
-def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path):
-    (tmp_path / "slow.txt").write_text("a" * 60 + "b\n")
+@pytest.mark.parametrize(("tool", "given", "wanted"), TIMEOUTS)
+def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path, tool, given, wanted):
+    put(tmp_path, {"slow.txt": "a" * 60 + "b\n", "fast.txt": "aaa\n"})
     began = time.process_time()
-    found = call("search_content", files=["slow.txt"], query="(a|aa)+(?!.)", timeout_ms=200)
+    check(parts_of(call(tool, **given)), wanted)
     assert time.process_time() - began < 3
-    assert value(found) == []
-    assert found.data["exact"] is False
-    (tmp_path / "fast.txt").write_text("aaa\n")
-    partial = call(
-        "search_content", files=["fast.txt", "slow.txt"], query="^(a|aa)+$(?!.)|aaa", timeout_ms=200
-    )
-    assert [match["file"] for match in value(partial)][:1] == ["fast.txt"], "what was found by then"
-    assert any("stopped early, out of time" in note and "timeout_ms" in note for note in found.notes)
-    found = call("search_content", roots=["README.md"], query="TODO", timeout_ms=60_000)
-    assert found.notes == ("timeout_ms was lowered from 60,000 to 30,000, the maximum",)
-    shown = value(call("find_and_grep", roots=["."], pattern="slow", query="(a|aa)+(?!.)", timeout_ms=200))
-    assert shown["meta"]["truncated"] is True
-    assert any("out of time" in note for note in shown["notes"])
-    assert error(call("search_content", roots=["."], query="x", timeout_ms=0))["code"] == "invalid_argument"
 
 
-def test_hidden_and_ignored_are_left_out_unless_asked_for(names, hits, call, tmp_path):
+@pytest.mark.parametrize(("asked", "wanted"), [
+    ({}, []), ({"hidden": True}, [".hidden/note.txt"]), ({"no_ignore": True}, ["build/out.py"]),
+    ({"hidden": True, "no_ignore": True}, [".hidden/note.txt", "build/out.py"]),
+])  # fmt: skip
+def test_hidden_and_ignored_are_left_out_unless_asked_for(names, hits, call, tmp_path, asked, wanted):
     put(tmp_path, {".git/note": "built\n"})
-    both = {"hidden": True, "no_ignore": True}
-    for asked, wanted in (
-        ({}, []), ({"hidden": True}, [".hidden/note.txt"]), ({"no_ignore": True}, ["build/out.py"]),
-        (both, [".hidden/note.txt", "build/out.py"]),
-    ):  # fmt: skip
-        listed = names(types=["f"], **asked)
-        assert [name for name in (".hidden/note.txt", "build/out.py") if name in listed] == wanted
-        assert not any(name.startswith(".git/") for name in listed)
-        assert sorted(file for file, _ in hits("built|hidden", **asked)) == wanted
-        found = value(call("find_and_grep", roots=["."], query="built|hidden", **asked))
-        assert sorted(match["file"] for match in found["matches"]) == wanted
-    (left,) = call("list_files", roots=["."]).notes
-    assert left.startswith("left out: 2 hidden, 1 ignored by .gitignore:1 build/")
-    assert left.endswith("(hidden=true and no_ignore=true search hidden and ignored names)")
-    absent = call("search_content", roots=["."], query="built")
-    assert absent.notes[0] == 'No matches for "built" in "." (5 files searched).'
-    as_in = "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build/)"
-    assert as_in in absent.notes[1]
-    assert absent.notes[1].endswith("pass hidden=true and no_ignore=true.")
+    listed = names(types=["f"], **asked)
+    assert [name for name in (".hidden/note.txt", "build/out.py") if name in listed] == wanted
+    assert not any(name.startswith(".git/") for name in listed)
+    assert sorted(file for file, _ in hits("built|hidden", **asked)) == wanted
+    found = parts_of(call("find_and_grep", roots=["."], query="built|hidden", **asked))
+    assert sorted(file for file, _ in found["hits"]) == wanted
 
 
 # list_files
@@ -487,6 +466,13 @@ SESSIONS = {
         ("search_content", {"roots": ["."], "query": "needle"}, {
             "value#": 2000, "data/truncated": True, "said~": "not all of the 2,500 matching lines are shown"}),
         ("find_and_grep", {"roots": ["."], "query": "needle"}, {"value/meta/truncated": True})]),
+    "what is left out is said": ({".hidden/more.txt": "", "src/.note": ""}, [
+        ("list_files", {"roots": ["."]}, {
+            "notes#": 1, "said^": "left out: 3 hidden, 1 ignored by .gitignore:1 build/",
+            "said~": "(hidden=true and no_ignore=true search hidden and ignored names)"}),
+        ("search_content", {"roots": ["."], "query": "built"}, {
+            "notes/0": 'No matches for "built" in "." (5 files searched).',
+            "notes/1~": ["1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build/)", "pass hidden=true and no_ignore=true."]})]),
     # `max_filesize="0"` advised to leave it out "to remove the bound", which is 10M then.
     "regression_no_hint_advises_to_leave_out_a_bound_that_stays": ({}, [
         ("search_content", {"roots": ["."], "query": "x", "max_filesize": "0"}, {"error/code": "invalid_argument", "error/hint!": "remove"})]),
@@ -843,10 +829,12 @@ def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, lang
     hint = refused["hint"].rpartition("{")[0]
     for called, written in re.findall(r"\b(list_files|search_content|find_and_grep)\((.*?)\)", hint):
         given = {name: json.loads(text) for name, text in re.findall(r'(\w+)=(\[.*?\]|".*?"|\d+)', written)}
-        assert set(given) <= set(INPUTS[called])
+        assert set(given) <= set(re.findall(r"\w+", PARAMETERS[called]))
         assert tools.call(called, given).success
         hint = hint.replace(f"{called}({written})", "")
-    assert {*re.findall(r"\b([a-z_]+)=", hint), *re.findall(r"`([a-z_]+)`", hint)} <= set(INPUTS[tool])
+    assert {*re.findall(r"\b([a-z_]+)=", hint), *re.findall(r"`([a-z_]+)`", hint)} <= {
+        *re.findall(r"\w+", PARAMETERS[tool])
+    }
 
 
 @pytest.mark.parametrize(("environment", "language"), [
