@@ -54,7 +54,6 @@ def test_a_protected_file_that_appears_between_commands_is_not_shown(branch, tre
 
 
 def assert_lost(branch) -> None:
-    """Assert that a branch shows and merges nothing."""
     calls: list[Callable[[], object]] = [
         lambda: branch.read("copy"),
         lambda: branch.host.read("copy"),

@@ -72,7 +72,6 @@ def code_of(call: Callable[[], object]) -> str:
 
 
 def processes(command: str) -> list[int]:
-    """Return the processes that have this command line."""
     wanted, found = command.replace(" ", "\0").encode() + b"\0", []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -109,7 +108,6 @@ def meanwhile(act: Callable[..., object], *arguments: object) -> Iterator[None]:
 
 
 def stages() -> set[Path]:
-    """Return the private directories of staged commands."""
     places = [*map(Path, lock_directories(os.geteuid()))]
     return {path for place in places for path in place.glob("stage-*")}
 

@@ -42,7 +42,6 @@ READS = [
 
 @pytest.fixture(params=["staged", pytest.param("branch", marks=pytest.mark.full)])
 def confined(request, staged) -> Iterator[Workspace]:
-    """Yield a workspace whose commands are staged, and a branch of it."""
     with ExitStack() as stack:
         yield staged if request.param == "staged" else stack.enter_context(staged.branch("one"))
 

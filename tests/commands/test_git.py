@@ -51,7 +51,6 @@ def make(tmp_path_factory):
 
 
 def build(top: Path) -> None:
-    """Create a repository with a linked worktree, a submodule, and protected files everywhere."""
     put(
         top, dict.fromkeys(["library/a", "main/pkg/app/a", "main/pkg/b"], "1\n") | {"main/pkg/.npmrc": SECRET}
     )
@@ -90,7 +89,6 @@ def outside(tmp_path_factory, make):
 
 
 def outcome(top: Path, root: str) -> object:
-    """Return what git and the disk say after a command."""
     questions = (["for-each-ref"], ["ls-files", "-s", "-v"], ["status", "--short"], ["log", "--format=%H %s"])
     files = {path: node for path, node in snapshot(top).items() if ".git" not in path}
     git(top / root, "fsck", "--strict")

@@ -38,7 +38,6 @@ def root(ws):
 
 
 def speaking(ws):
-    """Return a function that makes a call and returns its output as an object."""
     tools = ws.tools(dialect="codescout")
 
     def do(name, **arguments):

@@ -52,7 +52,6 @@ def caller(ws):
     tools = ws.tools(dialect="dominds")
 
     def call(name, **arguments):
-        """Return what a YAML parser reads from the answer."""
         assert accepts(tools, name, arguments), "the test sends what the schema has"
         result = tools.call(name, arguments)
         document = yaml.safe_load(result.content)
@@ -325,7 +324,6 @@ def test_list_dir_entries(call):
     ({"output_tokens": 300}, "ripgrep_snippets", {"pattern": "line", "context_before": 2}, {"matches": 10}),
 ])  # fmt: skip
 def test_a_long_answer_is_cut_and_says_so(ws, tmp_path, limits, name, arguments, wanted):
-    """With the whole number; what fits into some tokens is not counted exactly here."""
     (tmp_path / "more").touch()
     with Workspace(ws.root, limits=Limits(**limits)) as small:
         answer = caller(small)(name, **arguments)
@@ -534,7 +532,6 @@ def test_a_search_that_is_out_of_time_says_so(tmp_path):
 
 
 def test_descriptions_state_the_bounds(tmp_path):
-    """The descriptions state the limits of the workspace, not the defaults."""
     limits = Limits(list_entries=7, read_bytes=8000, line_chars=90, grep_results=11, grep_line_chars=120)
     for bounds, said in (
         (None, {"list_dir": "500 ", "read_file": "100,000 bytes", "ripgrep_files": "100 files",
@@ -560,7 +557,6 @@ NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, ma
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
 @law(15, 60, st.sets(NAMES, min_size=1, max_size=4))
 def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
-    """The name is the one that the workspace shows, and read_file accepts it."""
     root = tmp_path_factory.mktemp("names")
     for name in names:
         with suppress(OSError, UnicodeEncodeError):  # too long, or invalid on this system

@@ -59,7 +59,6 @@ def call(words, first=str):
 
 
 def patch(text):
-    """Return an act of `apply_patch`."""
     return lambda *given: ("apply_patch", {"input": f"*** Begin Patch\n{text.format(*given)}\n*** End Patch"})
 
 
@@ -118,8 +117,6 @@ EDITS_WHAT_WAS_SHOWN = {"rye"}
 
 
 class Speaker:
-    """An agent that speaks one dialect."""
-
     def __init__(self, workspace: Workspace, dialect: str) -> None:
         self.workspace = workspace
         if dialect == "memory" and not os.path.lexists(f"{workspace.root}/memories"):
@@ -159,7 +156,6 @@ def spoken(*acts: str) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def utils(django_source, tmp_path):
-    """A part of a real tree, to be changed."""
     return shutil.copytree(django_source / "django" / "utils", tmp_path / "utils")
 
 
@@ -231,7 +227,6 @@ def patch_of(django_source) -> bytes:
 
 
 def test_all_dialects_at_once_write_one_journal(tmp_path):
-    """All dialects use one workspace in turn: each sees the others' changes, and all can be undone."""
     speakers = [name for name, words in SPOKEN.items() if "edit" in words]
     (tmp_path / "a.txt").write_text("0 of all\n")
     with Workspace(tmp_path) as ws:
@@ -390,7 +385,6 @@ def test_a_permission_request_has_the_tool_and_the_diff(tmp_path, dialect):
 
 
 def test_an_unknown_tool_is_refused_in_the_form_of_the_dialect(ws, dialect):
-    """The refusal has the fields of any other, and the names of the tools."""
     tools = ws.tools(dialect=dialect)
     wrong, unknown = tools.call(tools.names[0], {"no_such": 1}), tools.call("no_such_tool", {})
     assert type(unknown) is type(wrong)
@@ -409,7 +403,6 @@ def shape_of(result):
 
 
 def _globs(option, pattern):
-    """Return the arguments of tree-sitter-analyzer for a glob of ripgrep."""
     globs = {"exclude_globs": [pattern]} if pattern.startswith("!") else {"include_globs": [pattern]}
     return {"query": "needle", "count_only_matches": True, **globs, **option}
 

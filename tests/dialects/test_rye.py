@@ -42,7 +42,6 @@ def do(ws):
 
 
 def speaking(ws):
-    """Return a function that makes a call and returns its output as an object."""
     tools = ws.tools(dialect="rye")
 
     def do(name, **arguments):
@@ -55,7 +54,6 @@ def speaking(ws):
 
 
 def lids(read):
-    """Return the ids that a read shows."""
     return [re.match(r"\[LID:([0-9a-f]{6,})\] ", line)[1] for line in read["output"].split("\n")]
 
 

@@ -75,7 +75,6 @@ def error(result):
 
 
 def parts_of(result):
-    """Return the parts of an answer, for `check`."""
     content = json.loads(result.content)
     named = content if isinstance(content, dict) else {"matches": content}
     found = named["matches"] if isinstance(named.get("matches"), list) else []
@@ -93,8 +92,6 @@ def parts_of(result):
 
 @pytest.fixture
 def names(call, ws):
-    """List files, as their paths below the root."""
-
     def names(*roots, **filters):
         found = value(call("list_files", roots=list(roots or ["."]), **filters))
         return [os.path.relpath(entry["path"], ws.root).replace(os.sep, "/") for entry in found]
@@ -104,8 +101,6 @@ def names(call, ws):
 
 @pytest.fixture
 def hits(call):
-    """Search contents, and return file and line number of each match."""
-
     def hits(query, *roots, **options):
         where = {} if "files" in options else {"roots": list(roots or ["."])}
         found = value(call("search_content", query=query, **where, **options))
@@ -527,7 +522,6 @@ def test_the_order_is_made_before_the_files_are_cut(call, tmp_path):
 
 
 def test_the_formats_by_file(call, ws):
-    """Each names a file once; find_and_grep adds `meta`."""
     totals = {"total_matches": 4, "total_files": 2}
     counts = {"src/main.py": 2, "src/util/Text.JS": 2}
     of_file = {file: [each for each in TODOS if each[0] == file] for file in counts}
@@ -575,7 +569,6 @@ def test_regression_the_base_of_paths_without_a_common_directory_is_the_root(cal
 
 
 def _whole(found):
-    """Restore the full paths of an answer from the answer itself."""
     if isinstance(found, int):
         return found
     if isinstance(found, dict) and "meta" in found:

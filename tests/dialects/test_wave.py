@@ -529,7 +529,6 @@ def test_a_plugin_describes_its_tools_once_and_keeps_its_threads(ws, monkeypatch
 
 
 def test_calls_of_one_plugin_under_several_contexts_do_not_mix(ws):
-    """Each call has the directory and the callback of its own context."""
     read = next(plugin for plugin in plugins(ws) if plugin.name == "Read")
     asked = []
 

@@ -98,7 +98,6 @@ def wrong(tmp_path):
 
 
 def complaints(*command):
-    """Return the lines of a type checker with errors."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 1, done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if " error: " in line]

@@ -82,7 +82,7 @@ def test_the_tutorials_agent_asks_a_real_model(run, tmp_path):
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.stem)
 def test_a_typed_loop_needs_no_ignore_and_runs(run, tmp_path, loop):
-    """test_types.py shows that type checkers accept it."""
+    """test_backends.py shows that type checkers accept it."""
     assert not [each for each in IGNORES if each in loop.read_text()]
     (tmp_path / "marker.txt").write_text("x")
     printed = run(tmp_path, loop)
@@ -136,7 +136,6 @@ MARKS = {
 
 @pytest.fixture(scope="module", params=calls_of_adapters.FRAMEWORKS)
 def adapted(run, tmp_path_factory, request):
-    """A framework, and what it received through its adapter."""
     directory = tmp_path_factory.mktemp("adapter")
     (directory / "dot.png").write_bytes(base64.b64decode(PNG))
     return request.param, json.loads(run(directory, HERE / "calls_of_adapters.py", request.param))

@@ -52,7 +52,6 @@ def warm():
 
 @asynccontextmanager
 async def process_client(tree, *options, command=warm, **settings):
-    """A client of a server in its own process."""
     server = StdioServerParameters(
         command=command()[0], args=[*command()[1:], "mcp", "--root", str(tree), *options], env=ENVIRONMENT
     )

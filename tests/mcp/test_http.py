@@ -40,7 +40,6 @@ def server(tmp_path_factory):
 
 
 def status(url, body=INITIALIZE, *, method="POST", path="", **headers):
-    """The status of the answer to one request."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
     sent = {

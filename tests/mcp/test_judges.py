@@ -33,7 +33,6 @@ TOKEN = "a-token-of-24-characters"
 
 @pytest.fixture(scope="module")
 def packages(request):
-    """The directory of the packages."""
     key = hashlib.sha256(repr((PACKAGES, sys.version)).encode()).hexdigest()[:12]
     place = request.config.cache.mkdir(f"mcp-judges-{key}")
     with open(place.with_suffix(".lock"), "w") as lock:
@@ -100,7 +99,6 @@ def test_the_inspector_reaches_the_server_over_http_with_a_token(packages, tmp_p
 
 
 def conform(packages, *arguments):
-    """Run the program of the conformance tests."""
     command = [NODE, packages / "conformance" / "dist" / "index.js", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 

@@ -66,7 +66,6 @@ def tree(tmp_path):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server that has handled all frames."""
     tree = tmp_path_factory.mktemp("tree")
     (tree / "a.txt").write_text("one\n")
     (tree / "a\ufffd.txt").write_text("another\n")

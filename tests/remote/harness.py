@@ -141,7 +141,6 @@ class Sshd:
         return ["ssh", "-F", str(self.directory / "ssh_config"), "-p", str(port or self.port), "far"]
 
     def close(self) -> None:
-        """End the server and its sessions."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         self._process.wait()

@@ -32,7 +32,6 @@ class Client:
         self.number = 0
 
     def serve(self, options, far_input, far_output):
-        """Run the server like `serve`, in this process."""
         server = Server(far_output, **options)
         with os.fdopen(far_input, "rb") as reader:
             try:
@@ -107,12 +106,10 @@ def content(directory):
 
 
 def plain(value):
-    """Return a value as a message has it."""
     return json.loads(wire.to_text(value))
 
 
 def within(*steps):
-    """Return views as a call has them."""
     return [*map(json.dumps, steps)]
 
 

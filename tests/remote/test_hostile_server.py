@@ -65,8 +65,6 @@ def lines(messages, number=0):
 
 
 def remote_side(answers):
-    """Return a script that opens correctly and answers a call."""
-
     def script(message):
         if message["of"] == 0:
             return lines([{"value": OPENED}])

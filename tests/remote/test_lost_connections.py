@@ -37,8 +37,6 @@ class Fault:
 
 
 class FaultyStreams:
-    """Both streams of a server, with a fault."""
-
     def __init__(self, options, fault: Fault) -> None:
         self._input, self._output = PipeServer(options).streams
         self._fault = fault

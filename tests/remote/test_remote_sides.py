@@ -41,7 +41,6 @@ def works(*command):
 
 
 def use(ws, tree):
-    """Read, search and change a remote tree."""
     assert ws.read("a.py").text.startswith("1|name = 1")
     ws.edit("a.py", "name = 1", "name = 2")
     assert [match.line for match in ws.grep(r"na\w+ = \d").matches] == [1]
@@ -53,7 +52,6 @@ def use(ws, tree):
 
 
 def over_ssh(sshd, tree, port=None):
-    """Return the command; ssh passes one text to a shell."""
     serve = shlex.join(["env", f"PYTHONPATH={PACKAGES[0]}", *SERVE, str(tree)])
     return [*sshd.command(port), serve]
 

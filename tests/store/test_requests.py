@@ -13,7 +13,6 @@ from tests.store.conftest import before, put
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The calls of obstore, counted by name."""
     counted = Counter()
     for name in ("list", "get", "put", "delete"):
         before(monkeypatch, obstore, name, lambda *_, name=name: counted.update([name]))
