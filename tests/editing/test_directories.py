@@ -1,10 +1,13 @@
-"""`move` of a directory tree: one step, all or nothing, and never outside the root."""
+"""`move` and `delete` of a directory: one step, all or nothing, and never through a link."""
 
 import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -95,18 +98,73 @@ def test_an_impossible_move_changes_nothing(top, path, to, code):
     assert snapshot(top) == before
 
 
-@pytest.mark.parametrize(("name", "to"), [
-    ("d/e/.env", "new"), ("d/e/.mcp.json", "new"), ("d/.git/hooks/pre-commit", "new"),
-    ("d/hooks/pre-commit", ".git"),
+def move(ws):
+    return ws.move("d", "new")
+
+
+def delete(ws):
+    return ws.delete("d", recursive=True)
+
+
+ACTS = [move, delete]
+
+
+@pytest.mark.parametrize(("act", "make", "code"), [
+    *((act, lambda top, name=name: put(top, {name: "x"}), "protected")
+      for act in ACTS for name in ("d/e/.env", "d/e/.mcp.json", "d/.git/hooks/pre-commit")),
+    (lambda ws: ws.move("d", ".git"), lambda top: put(top, {"d/hooks/pre-commit": "x"}), "protected"),
+    (delete, lambda top: os.mkfifo(top / "d/e/pipe"), "not_regular"),
+    (delete, lambda top: put(top, {"d/e/large": "x" * 2000}), "too_large"),
+    (delete, lambda top: (top / "d/e/b").chmod(0o444), "refused"),
 ])  # fmt: skip
-def test_one_entry_that_may_not_be_moved_keeps_the_whole_directory(top, name, to):
-    put(top, {name: "x"})
+def test_one_entry_that_may_not_be_changed_keeps_the_whole_directory(top, act, make, code):
+    make(top)
     before = snapshot(top)
-    with Workspace(top) as ws:
-        assert '"d/' in str(refused(lambda: ws.move("d", to), "protected"))
+    with Workspace(top, limits=Limits(file_bytes=1000)) as ws:
+        assert '"d/' in str(refused(lambda: act(ws), code))
         with ws.transaction() as tx:
-            refused(lambda: tx.move("d", to), "protected")
+            refused(lambda: act(tx), code)
         assert not ws.changes().files
+    assert snapshot(top) == before
+
+
+@pytest.mark.parametrize(("act", "policy"), [
+    *((delete, each) for each in ({"read_only": True}, {"overwrite": "never"}, {"mode": "plan"})),
+    *((act, {"deny": [rule]}) for act in ACTS for rule in ("read(d/e/c)", "change(d/e/**)")),
+    (delete, {"deny": ["delete(d/.h/**)"]}), (move, {"deny": ["move(new/.h/**)"]}),
+    (move, {"deny": ["move"]}),
+], ids=lambda each: getattr(each, "__name__", str(each)))  # fmt: skip
+def test_policies_and_rules_apply_to_each_file_inside(top, act, policy):
+    before = snapshot(top)
+    with Workspace(top, policy=Policy(**policy)) as ws:
+        refused(lambda: act(ws), "read_only" if "read_only" in policy else "refused")
+    assert snapshot(top) == before
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_permission_is_asked_once_with_each_path(top, act):
+    asked = []
+    below = [name for name in snapshot(top) if name.startswith("d/")]
+    with Workspace(top, policy=Policy(on_ask=lambda request: asked.append(request) or True)) as ws:
+        act(ws)
+    (request,) = asked
+    if act is move:
+        assert request.paths[:2] == ("d", "new")
+        assert {*request.paths[2:]} == {*below, *(f"new{name[1:]}" for name in below)}
+        return
+    assert (request.method, request.effect, request.files, request.paths[0]) == ("delete", "write", 8, "d")
+    assert {*request.paths} == {change.path for change in request.changes} == {"d", *below}
+    assert request.diff.count("+++ /dev/null") == 8
+
+
+@pytest.mark.parametrize(("act", "bound"), [(move, "_MOST_MOVED"), (delete, "_MOST_DELETED")])
+def test_a_directory_too_large_for_one_step_is_not_changed(top, monkeypatch, act, bound):
+    before = snapshot(top)
+    with Workspace(top, limits=Limits(snapshot_bytes=20)) as ws:  # a move keeps no contents
+        assert act is move or "31 bytes" in str(refused(lambda: act(ws), "too_large"))
+    monkeypatch.setattr(delete_move, bound, 5)
+    with Workspace(top) as ws:
+        assert "more than 5 entries" in str(refused(lambda: act(ws), "too_large"))
     assert snapshot(top) == before
 
 
@@ -134,25 +192,10 @@ def test_regression_what_cannot_be_read_moves_too(top, tmp_path, persistent):
     ws.close()
 
 
-def test_rules_apply_to_each_file_of_a_moved_directory(top):
-    before = snapshot(top)
-    for rule in ("read(d/e/c)", "change(d/e/**)", "move(new/.h/**)", "move"):
-        with Workspace(top, policy=Policy(deny=[rule])) as ws:
-            refused(lambda: ws.move("d", "new"), "refused")
-        assert snapshot(top) == before, rule
-    asked = []
-    with Workspace(top, policy=Policy(on_ask=lambda request: asked.append(request.paths) or True)) as ws:
-        ws.move("d", "new")
-    (paths,) = asked
-    moved = [name for name in before if name.startswith("d/")]
-    assert paths[:2] == ("d", "new")
-    assert set(paths[2:]) == {*moved, *(f"new{name[1:]}" for name in moved)}
-
-
 def test_a_moved_file_keeps_its_read_history(top):
     with Workspace(top) as ws:
         ws.read("d/e/c")
-        ws.move("d", "new")
+        move(ws)
         ws.write("new/e/c", "changed\n")
         refused(lambda: ws.write("new/a", "never read\n"), "unread")
 
@@ -182,7 +225,7 @@ def test_a_file_created_during_the_move_moves_too(top, monkeypatch):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["d", "d/e"])
-@pytest.mark.parametrize("method", ["move", "delete"])
+@pytest.mark.parametrize("method", ACTS)
 def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, monkeypatch, method, name, when):
     out = fresh(tmp_path / "out")
     before = snapshot(out)
@@ -191,25 +234,17 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, mon
         (top / name).rename(top / f"{name}.old")
         (top / name).symlink_to(out / name)
 
-    function = {"move": "_tree_at", "delete": "_nodes_to_delete"}[method]
+    function = "_tree_at" if method is move else "_nodes_to_delete"
     before_and_after(monkeypatch, function, **{when: swap})
     with Workspace(top) as ws:
         try:
-            ws.move("d", "new") if method == "move" else ws.delete("d", recursive=True)
+            method(ws)
         except AgentFSError:
             assert os.path.lexists(top / "d")
             assert not os.path.lexists(top / "new")
         else:  # the link itself
-            assert method == "delete" or os.path.islink(top / "new/e")
+            assert method is delete or os.path.islink(top / "new/e")
     assert snapshot(out) == before
-
-
-def test_a_directory_too_large_for_one_step_is_not_moved(top, monkeypatch):
-    monkeypatch.setattr(delete_move, "_MOST_MOVED", 5)
-    before = snapshot(top)
-    with Workspace(top) as ws:
-        assert "more than 5 entries" in str(refused(lambda: ws.move("d", "new"), "too_large"))
-    assert snapshot(top) == before
 
 
 MOUNTS = """
@@ -351,3 +386,203 @@ def test_an_edit_by_another_program_is_not_lost_if_a_move_and_an_edit_are_redone
         refused(lambda: ws.redo(2))
         assert (top / "f").read_text() == "theirs\n"
         assert not (top / "g").exists()
+
+
+def without(tree, path):
+    return {name: each for name, each in tree.items() if not f"{name}/".startswith(f"{path}/")}
+
+
+def test_a_directory_with_its_contents_is_one_undoable_step(top):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        done = ws.delete("d", recursive=True)
+        assert snapshot(top) == without(before, "d")
+        assert (done.path, done.type, done.files) == ("d", "directory", 8)
+        assert str(done) == 'Deleted "d" (directory, 8 files).'
+        assert ws.undo().steps == 1
+        assert snapshot(top) == before
+        ws.redo()
+        assert snapshot(top) == without(before, "d")
+        assert {file.action for file in ws.changes().files} == {"deleted"}
+
+
+def test_a_directory_with_contents_is_deleted_only_if_recursive_is_true(top):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        tools = ws.tools(["delete"])
+        kept = tools.call("delete", {"path": "d"})
+        assert kept.error["code"] == "not_a_file"
+        assert "(8 entries)" in kept.content
+        assert kept.content.endswith("To delete it with its contents, pass recursive=true.")
+        assert snapshot(top) == before
+        assert tools.call("delete", {"path": "d", "recursive": True}).success
+    assert snapshot(top) == without(before, "d")
+
+
+def test_a_file_added_to_an_empty_directory_is_not_deleted_without_recursive(top, monkeypatch):
+    """The contents that came between the check and the deletion were deleted too."""
+    real = delete_move._check_empty
+
+    def check(root, path):
+        real(root, path)
+        (top / "d/empty/late").write_text("late\n")
+
+    monkeypatch.setattr(delete_move, "_check_empty", check)
+    with Workspace(top) as ws:
+        refused(lambda: ws.delete("d/empty"), "stale")
+    assert (top / "d/empty/late").read_text() == "late\n"
+
+
+def test_links_are_deleted_and_not_followed(top, tmp_path):
+    out = fresh(tmp_path / "out")
+    (top / "d/out").symlink_to(out)
+    (top / "d/inside").symlink_to("../f")
+    (top / "link").symlink_to("d")
+    before = snapshot(out)
+    with Workspace(top) as ws:
+        assert ws.delete("link", recursive=True).type == "symlink"
+        assert (top / "d").is_dir()
+        ws.delete("d/dangling", recursive=True)
+        ws.delete("d/empty", recursive=True)
+        ws.delete("d", recursive=True)
+        assert (top / "f").exists()
+        ws.undo(3)
+    assert snapshot(out) == before
+    assert (top / "d/empty").is_dir()
+    assert os.readlink(top / "d/out") == str(out)
+
+
+@pytest.mark.parametrize("path", [".", "d/..", "ROOT"])
+def test_the_root_is_not_deleted(top, path):
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        refused(lambda: ws.delete(path.replace("ROOT", str(top)), recursive=True), "refused")
+    assert snapshot(top) == before
+
+
+def test_every_protected_file_inside_is_named(top):
+    names = ["d/.env", "d/.mcp.json", "d/e/id_rsa"]
+    put(top, dict.fromkeys(names, "x"))
+    with Workspace(top) as ws:
+        error = refused(lambda: ws.delete("d", recursive=True), "protected")
+    assert "3 entries in it cannot be changed" in str(error)
+    assert sorted(error.details["paths"]) == names
+    assert all(f'"{name}" is protected' in str(error) for name in names)
+
+
+@pytest.mark.parametrize("when", ["before the deletion", "during it", "while the user is asked"])
+def test_a_file_created_meanwhile_stays_and_nothing_is_deleted(top, monkeypatch, when):
+    def create():
+        put(top, {"d/e/late": "late\n"})
+
+    policy = None
+    if when == "before the deletion":
+        before_and_after(monkeypatch, "_nodes_to_delete", after=create)
+    elif when == "during it":
+        remove = os.rmdir
+        monkeypatch.setattr(os, "rmdir", lambda *args, **named: (create(), remove(*args, **named))[1])
+    else:
+        policy = Policy(on_ask=lambda _: create() or True)
+    before = {**snapshot(top), "d/e/late": ("file", 0o644, b"late\n")}
+    with Workspace(top, policy=policy) as ws:
+        refused(lambda: ws.delete("d", recursive=True), "stale")
+        assert not ws.changes().files
+    assert snapshot(top) == before
+
+
+class Counted:
+    """An `os.scandir` that counts its entries and is slow for each."""
+
+    seen = 0
+    pause = 0.0
+
+    def __init__(self, real) -> None:
+        self.real = real
+        self.close = real.close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[os.DirEntry]:
+        for entry in self.real:
+            Counted.seen += 1
+            time.sleep(Counted.pause)
+            yield entry
+
+
+@pytest.fixture(scope="module")
+def many_names(tmp_path_factory):
+    top = tmp_path_factory.mktemp("many")
+    (top / "d").mkdir()
+    for number in range(3000):
+        (top / "d" / f"{number}").touch()
+    return top
+
+
+@pytest.fixture
+def many(many_names, monkeypatch):
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda *path: Counted(real(*path)))
+    monkeypatch.setattr(Counted, "seen", 0)
+    with Workspace(many_names) as ws:
+        yield ws
+
+
+def test_delete_does_not_list_all_of_a_large_directory(many):
+    error = refused(lambda: many.delete("d"), "not_a_file")
+    assert "(at least 100 entries)" in str(error)
+    assert error.details["entries"] == 100
+    assert Counted.seen <= 200
+
+
+@pytest.mark.parametrize("content", [b"never read\n", b"\x00binary", "\u00e9\n".encode("latin-1"), b""])
+def test_delete_needs_no_earlier_read(ws, tmp_path, content):
+    file = tmp_path / "f"
+    file.write_bytes(content)
+    file.chmod(0o640)
+    ws.delete("f")
+    assert not file.exists()
+    ws.undo()
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (content, 0o640)
+    ws.read("f")
+    file.write_bytes(content + b"changed after it was read\n")
+    with ws.transaction() as tx:
+        tx.delete("f")
+    assert not file.exists()
+    ws.undo()
+    assert file.read_bytes() == content + b"changed after it was read\n"
+
+
+@pytest.mark.full  # it measures time
+@pytest.mark.parametrize(("call", "code"), [
+    (lambda ws: ws.delete("d"), "not_a_file"), (lambda ws: ws.edit("d/none", "x", "y"), "not_found"),
+    (lambda ws: ws.write("d/new", "x"), None), (lambda ws: ws.write("d/n\u00fc", "x"), None),
+], ids=["delete", "edit", "write", "write twin"])  # fmt: skip
+def test_a_slow_directory_does_not_delay_a_call(many, monkeypatch, call, code):
+    """Listing all names would take 15 seconds."""
+    monkeypatch.setattr(Counted, "pause", 0.005)
+    start = time.monotonic()
+    refused(lambda: call(many), code) if code else call(many)
+    assert time.monotonic() - start < 5
+
+
+def test_a_file_that_comes_and_goes_during_the_delete_makes_it_stale(ws, tmp_path, monkeypatch):
+    """It was `io` with "Directory not empty", although the directory is empty again."""
+    (tmp_path / "d").mkdir()
+    real = os.rmdir
+
+    def rmdir(path, **options):
+        (tmp_path / "d" / "new").touch()
+        try:
+            real(path, **options)
+        finally:
+            (tmp_path / "d" / "new").unlink()
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    refused(lambda: ws.delete("d"), "stale")
+    assert (tmp_path / "d").is_dir()
+    monkeypatch.undo()
+    ws.delete("d")
