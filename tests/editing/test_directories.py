@@ -5,9 +5,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from types import SimpleNamespace
 
 import pytest
 
@@ -490,52 +490,38 @@ def test_a_file_created_meanwhile_stays_and_nothing_is_deleted(top, monkeypatch,
     assert snapshot(top) == before
 
 
-class Counted:
-    """An `os.scandir` that counts its entries and is slow for each."""
-
-    seen = 0
-    pause = 0.0
-
-    def __init__(self, real) -> None:
-        self.real = real
-        self.close = real.close
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[os.DirEntry]:
-        for entry in self.real:
-            Counted.seen += 1
-            time.sleep(Counted.pause)
-            yield entry
-
-
 @pytest.fixture(scope="module")
 def many_names(tmp_path_factory):
-    top = tmp_path_factory.mktemp("many")
-    (top / "d").mkdir()
-    for number in range(3000):
-        (top / "d" / f"{number}").touch()
-    return top
+    return put(tmp_path_factory.mktemp("many"), [f"d/{number}" for number in range(3000)], "")
 
 
 @pytest.fixture
 def many(many_names, monkeypatch):
-    real = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda *path: Counted(real(*path)))
-    monkeypatch.setattr(Counted, "seen", 0)
+    """A workspace, and what listing its names has cost: how many were `seen`, with a `pause` for each."""
+    scan, listing = os.scandir, SimpleNamespace(seen=0, pause=0.0)
+
+    def each_of(entries):
+        for entry in entries:
+            listing.seen += 1
+            time.sleep(listing.pause)
+            yield entry
+
+    @contextmanager
+    def scandir(*path):
+        with scan(*path) as entries:
+            yield each_of(entries)
+
+    monkeypatch.setattr(os, "scandir", scandir)
     with Workspace(many_names) as ws:
-        yield ws
+        yield ws, listing
 
 
 def test_delete_does_not_list_all_of_a_large_directory(many):
-    error = refused(lambda: many.delete("d"), "not_a_file")
+    ws, listing = many
+    error = refused(lambda: ws.delete("d"), "not_a_file")
     assert "(at least 100 entries)" in str(error)
     assert error.details["entries"] == 100
-    assert Counted.seen <= 200
+    assert 100 <= listing.seen <= 200
 
 
 @pytest.mark.parametrize("content", [b"never read\n", b"\x00binary", "\u00e9\n".encode("latin-1"), b""])
@@ -561,11 +547,12 @@ def test_delete_needs_no_earlier_read(ws, tmp_path, content):
     (lambda ws: ws.delete("d"), "not_a_file"), (lambda ws: ws.edit("d/none", "x", "y"), "not_found"),
     (lambda ws: ws.write("d/new", "x"), None), (lambda ws: ws.write("d/n\u00fc", "x"), None),
 ], ids=["delete", "edit", "write", "write twin"])  # fmt: skip
-def test_a_slow_directory_does_not_delay_a_call(many, monkeypatch, call, code):
+def test_a_slow_directory_does_not_delay_a_call(many, call, code):
     """Listing all names would take 15 seconds."""
-    monkeypatch.setattr(Counted, "pause", 0.005)
+    ws, listing = many
+    listing.pause = 0.005
     start = time.monotonic()
-    refused(lambda: call(many), code) if code else call(many)
+    refused(lambda: call(ws), code) if code else call(ws)
     assert time.monotonic() - start < 5
 
 

@@ -1,11 +1,8 @@
 """A rule is checked on the file that is opened or written, under any name of the file."""
 
 import os
-import subprocess
-import sys
 import time
 import unicodedata
-from contextlib import contextmanager
 
 import pytest
 
@@ -14,6 +11,7 @@ from agentfs.cli import main
 from agentfs.errors import AgentFSError, BusyError, RefusedError, StaleError
 from agentfs.fs import syscalls
 from tests import kit
+from tests.faults.test_races import attacking, needs_exchange
 from tests.kit import code_of, error_of, put
 
 SECRET = "the-secret-text"
@@ -149,26 +147,12 @@ def test_a_rule_matches_one_case_if_the_file_system_is_case_sensitive(tree):
         ws.write("SECRET/new/x.txt", "x")
 
 
-SWAP = """
-import os, sys
-link, beside, *targets = sys.argv[1:]
-while True:
-    for target in targets:
-        os.symlink(target, beside)
-        os.replace(beside, link)
-"""
-
-
-@contextmanager
-def swapping(link, targets):
-    """Swap the target of a link repeatedly, in another process."""
-    os.symlink(targets[0], link)
-    command = [sys.executable, "-ISc", SWAP, str(link), str(link.with_name("beside")), *targets]
-    with subprocess.Popen(command) as attacker:
-        try:
-            yield
-        finally:
-            attacker.kill()
+def swapping(tree):
+    """Swap the target of `src/link` repeatedly, in another process."""
+    link, other = tree / "src/link", tree / "src/other"
+    link.symlink_to("../public")
+    other.symlink_to("../secret")
+    return attacking((link, other))
 
 
 def going_on(start, seen):
@@ -183,10 +167,11 @@ def naive_read(tree, path):
     return (tree / path).read_text()
 
 
+@needs_exchange
 def test_a_link_swapped_during_a_read_shows_nothing_denied(tree):
-    link, start, policy = tree / "src" / "link", time.monotonic(), Policy(deny=["read(secret/**)"])
+    start, policy = time.monotonic(), Policy(deny=["read(secret/**)"])
     leaks = shown = refused = 0
-    with swapping(link, ["../public", "../secret"]), Workspace(tree, policy=policy) as ws:
+    with swapping(tree), Workspace(tree, policy=policy) as ws:
         while going_on(start, leaks and shown and refused):
             leaks += any(SECRET in naive_read(tree, "src/link/k.txt") for _ in range(10))
             try:
@@ -202,13 +187,14 @@ def test_a_link_swapped_during_a_read_shows_nothing_denied(tree):
 
 
 @pytest.mark.full
+@needs_exchange
 @pytest.mark.parametrize("policy", [
     Policy(deny=["write(secret/**)"]), Policy(allow=["write(public/**)", "write(src/**)"]),
     Policy(on_ask=lambda request: "secret" not in str(request.paths)),
 ])  # fmt: skip
 def test_a_link_swapped_during_a_write_changes_no_denied_file(tree, policy):
-    link, start, number, naive = tree / "src" / "link", time.monotonic(), 0, False
-    with swapping(link, ["../public", "../secret"]), Workspace(tree, policy=policy) as ws:
+    start, number, naive = time.monotonic(), 0, False
+    with swapping(tree), Workspace(tree, policy=policy) as ws:
         while going_on(start, naive):
             number += 1
             for _ in range(10):
