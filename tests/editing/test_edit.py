@@ -1,7 +1,6 @@
 import gc
 import os
 import weakref
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,30 +10,18 @@ from tests.kit import refused
 
 
 @pytest.fixture
-def env(tmp_path):
-    with Workspace(tmp_path) as ws:
-
-        def edit(*pairs, limits=None, path="f.txt"):
-            edits = [Edit(*pair) for pair in pairs]
-            if limits is None:
-                return ws.multi_edit(path, edits)
-            with Workspace(tmp_path, limits=limits) as limited:
-                return limited.multi_edit(path, edits)
-
-        def put(data):
-            (tmp_path / "f.txt").write_bytes(data)
-
-        def get():
-            return (tmp_path / "f.txt").read_bytes()
-
-        yield SimpleNamespace(ws=ws, edit=edit, put=put, get=get, path=tmp_path)
+def file(tmp_path):
+    return tmp_path / "f.txt"
 
 
-def failure(env, *pairs, **keywords):
-    before = env.get()
-    error = refused(lambda: env.edit(*pairs, **keywords))
-    assert env.get() == before
-    assert [name for name in os.listdir(env.path) if name.startswith(".agentfs")] == []
+def edit(ws, *pairs, path="f.txt"):
+    return ws.multi_edit(path, [Edit(*pair) for pair in pairs])
+
+
+def failure(ws, file, *pairs):
+    before = file.read_bytes()
+    error = refused(lambda: edit(ws, *pairs))
+    assert (file.read_bytes(), os.listdir(file.parent)) == (before, ["f.txt"])
     return error
 
 
@@ -54,65 +41,65 @@ def failure(env, *pairs, **keywords):
     (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
     (b"\xe9 = 1\n", "= 1", "= é", b"\xe9 = \xe9\n"), (b"\xe9 = 1\n", "é", "e", b"e = 1\n"),
 ])  # fmt: skip
-def test_one_edit_is_exact_to_the_byte(env, before, old, new, after):
-    env.put(before)
-    result = env.edit((old, new))
-    assert env.get() == after
+def test_one_edit_is_exact_to_the_byte(ws, file, before, old, new, after):
+    file.write_bytes(before)
+    result = edit(ws, (old, new))
+    assert file.read_bytes() == after
     assert result.revision == revision_of(after)
     assert (result.path, result.replacements, result.applied_via) == ("f.txt", 1, "exact")
 
 
-def test_the_ambiguous_error_names_each_match(env):
-    env.put(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
-    error = failure(env, ("return 1", "return 2"))
+def test_the_ambiguous_error_names_each_match(ws, file):
+    file.write_bytes(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
+    error = failure(ws, file, ("return 1", "return 2"))
     assert (error.details["count"], error.details["lines"]) == (2, [2, 5])
     assert error.places() == ["2|    return 1", "5|    return 1"]
     assert "replace_all" in error.hint
 
 
-def test_the_ambiguous_error_is_bounded_and_counts_the_other_matches(env):
-    env.put(b"same\n" * 25)
-    error = failure(env, ("same", "other"))
+def test_the_ambiguous_error_is_bounded_and_counts_the_other_matches(ws, file):
+    file.write_bytes(b"same\n" * 25)
+    error = failure(ws, file, ("same", "other"))
     assert (error.details["count"], len(error.places())) == (25, 11)
     assert error.places()[::10] == [" 1|same", "[and 15 more]"]
-    env.put(b"a" * 5000)
-    error = failure(env, ("aa", "b"))
+    file.write_bytes(b"a" * 5000)
+    error = failure(ws, file, ("aa", "b"))
     assert error.details["exact"] is False
     assert "at least 1000 times" in error.message
 
 
-def test_multi_edit_applies_each_edit_to_the_outcome_of_the_previous_one(env):
-    env.put(b"one\r\ntwo\r\nthree\r\n")
-    result = env.edit(("one", "1\n1b"), ("1b\ntwo", "2"), ("three", "3"))
-    assert env.get() == b"1\r\n2\r\n3\r\n"
+def test_multi_edit_applies_each_edit_to_the_outcome_of_the_previous_one(ws, file):
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    result = edit(ws, ("one", "1\n1b"), ("1b\ntwo", "2"), ("three", "3"))
+    assert file.read_bytes() == b"1\r\n2\r\n3\r\n"
     assert (result.replacements, result.changed) == (3, ((1, 3),))
 
 
-def test_multi_edit_is_all_or_nothing_and_numbers_the_first_failure(env):
-    env.put(b"one\ntwo\n")
-    error = failure(env, ("one", "1\n1"), ("twoo", "2"), ("missing", "x"))
+def test_multi_edit_is_all_or_nothing_and_numbers_the_first_failure(ws, file):
+    file.write_bytes(b"one\ntwo\n")
+    error = failure(ws, file, ("one", "1\n1"), ("twoo", "2"), ("missing", "x"))
     assert (error.code, error.message[:13]) == ("no_match", "Edit 2 of 3: ")
     assert (error.details["edit"], error.details["edits"], error.details["lines"]) == (2, 3, [3, 3])
     assert "None of the edits was applied" in error.hint
     assert "Line numbers count the edits before it as applied." in error.hint
-    assert failure(env, ("one", "1"), ("", "x")).message.startswith("Edit 2 of 2: ")
-    assert failure(env, ("nothing", "one"), ("one", "1")).details["edit"] == 1
-    assert failure(env, ("one", "1"), ("1", "one")).code == "no_change"
-    assert failure(env).code == "invalid_argument"
+    assert failure(ws, file, ("one", "1"), ("", "x")).message.startswith("Edit 2 of 2: ")
+    assert failure(ws, file, ("nothing", "one"), ("one", "1")).details["edit"] == 1
+    assert failure(ws, file, ("one", "1"), ("1", "one")).code == "no_change"
+    assert failure(ws, file).code == "invalid_argument"
 
 
 @pytest.mark.parametrize(("size", "new", "limits"), [
     (100, "b" * 1000, Limits(file_bytes=5000)), (6000, "b", Limits(file_bytes=5000)),
     (100_000, "b" * 100_000, None),  # refused before the text is made
 ], ids=["grown", "too large before", "10 GB"])  # fmt: skip
-def test_an_edit_may_not_grow_a_file_beyond_the_limit(env, size, new, limits):
-    env.put(b"a" * size)
-    assert failure(env, ("a", new, True), limits=limits).code == "too_large"
+def test_an_edit_may_not_grow_a_file_beyond_the_limit(ws, file, size, new, limits):
+    file.write_bytes(b"a" * size)
+    assert failure(ws.view(limits=limits) if limits else ws, file, ("a", new, True)).code == "too_large"
 
 
-def test_a_failed_edit_shows_similar_text_and_what_differs(env):
-    env.put(b"a\nb\nx = compute(one, two)\nc\n")
-    error = failure(env, ("x = compute(one, three)", "y"))
+def test_a_failed_edit_shows_similar_text_and_what_differs(ws, file):
+    file.write_bytes(b"a\nb\nx = compute(one, two)\nc\n")
+    error = failure(ws, file, ("x = compute(one, three)", "y"))
     assert error.places() == [
         "3|x = compute(one, two)",
         "line 3 is `x·=·compute(one,·two)`, the old text has `x·=·compute(one,·three)`",
@@ -128,27 +115,27 @@ def test_a_failed_edit_shows_similar_text_and_what_differs(env):
     (b"a\nb\n", "a\nb", "ab", ((1, 1),)), (b"a\rb\r", "b", "B", ((2, 2),)),
     (b"a\nb\na\nb\na\n", "a", "A\nA", ((1, 2), (4, 5), (7, 8))),
 ])  # fmt: skip
-def test_changed_ranges_have_the_new_line_numbers(env, before, old, new, changed):
-    env.put(before)
-    assert env.edit((old, new, before.count(old.encode()) > 1)).changed == changed
+def test_changed_ranges_have_the_new_line_numbers(ws, file, before, old, new, changed):
+    file.write_bytes(before)
+    assert edit(ws, (old, new, before.count(old.encode()) > 1)).changed == changed
 
 
-def test_the_text_is_short_and_the_diff_complete(env):
-    env.put(b"".join(b"line %d\n" % number for number in range(2000)))
-    result = env.edit(*((f"line {number}\n", f"{number}\n") for number in range(9, 2000, 20)))
+def test_the_text_is_short_and_the_diff_complete(ws, file):
+    file.write_bytes(b"".join(b"line %d\n" % number for number in range(2000)))
+    result = edit(ws, *((f"line {number}\n", f"{number}\n") for number in range(9, 2000, 20)))
     assert len(result.text) < 10_000
     assert "more lines of the diff" in result.text
     assert result.diff.count("\n") == 2 + 9 * 100
 
 
-def test_an_edit_keeps_the_read_and_unread_lines_of_a_file(env):
-    env.put(b"one\ntwo\n")
-    env.edit(("one", "1"))
-    refused(lambda: env.ws.write("f.txt", "all new\n"), "unread")
-    env.ws.write("g.txt", "one\n")
-    env.edit(("one", "1"), path="g.txt")
-    env.ws.write("g.txt", "all new\n")
-    assert (env.path / "g.txt").read_bytes() == b"all new\n"
+def test_an_edit_keeps_the_read_and_unread_lines_of_a_file(ws, file):
+    file.write_bytes(b"one\ntwo\n")
+    edit(ws, ("one", "1"))
+    refused(lambda: ws.write("f.txt", "all new\n"), "unread")
+    ws.write("g.txt", "one\n")
+    edit(ws, ("one", "1"), path="g.txt")
+    ws.write("g.txt", "all new\n")
+    assert file.with_name("g.txt").read_bytes() == b"all new\n"
 
 
 def test_a_block_that_two_steps_find_at_two_places_is_refused(ws, tmp_path):
@@ -165,13 +152,13 @@ def test_a_block_that_two_steps_find_at_two_places_is_refused(ws, tmp_path):
     (3, True, "ambiguous"), (1, True, "ambiguous"), (2, False, "ambiguous"),
     (0, True, "invalid_argument"), (-1, True, "invalid_argument"),
 ])  # fmt: skip
-def test_another_number_of_replacements_than_expected_changes_nothing(env, expect, everywhere, code):
-    env.put(b"one\r\ntwo one\r\n")
-    refused(lambda: env.ws.edit("f.txt", "one", "1", everywhere, expect=expect), code)
-    assert env.get() == b"one\r\ntwo one\r\n"
-    assert env.ws.edit("f.txt", "one", "1", True, expect=2, preview=True).replacements == 2
-    assert env.ws.edit("f.txt", "one", "1", True, expect=2).replacements == 2
-    assert env.get() == b"1\r\ntwo 1\r\n"
+def test_another_number_of_replacements_than_expected_changes_nothing(ws, file, expect, everywhere, code):
+    file.write_bytes(b"one\r\ntwo one\r\n")
+    refused(lambda: ws.edit("f.txt", "one", "1", everywhere, expect=expect), code)
+    assert file.read_bytes() == b"one\r\ntwo one\r\n"
+    assert ws.edit("f.txt", "one", "1", True, expect=2, preview=True).replacements == 2
+    assert ws.edit("f.txt", "one", "1", True, expect=2).replacements == 2
+    assert file.read_bytes() == b"1\r\ntwo 1\r\n"
 
 
 @pytest.mark.parametrize("edits", [

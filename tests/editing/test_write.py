@@ -1,5 +1,4 @@
 import os
-from types import SimpleNamespace
 
 import pytest
 
@@ -9,79 +8,47 @@ from tests.kit import refused
 
 
 @pytest.fixture
-def env_of(tmp_path):
-    """Return a function that opens a workspace with one file, f.txt, under a policy."""
-    opened = []
-
-    def make(**policy):
-        ws = Workspace(tmp_path, policy=Policy(**policy))
-        opened.append(ws)
-
-        def write(content, path="f.txt", limits=None, **options):
-            if limits is None:
-                return ws.write(path, content, **options)
-            with Workspace(tmp_path, limits=limits) as limited:
-                return limited.write(path, content, overwrite=True, **options)
-
-        def put(data):
-            (tmp_path / "f.txt").write_bytes(data)
-
-        def read(data, first=1, last=None):
-            put(data)
-            ws.read("f.txt", first, None if last is None else last + 1 - first)
-
-        def get():
-            return (tmp_path / "f.txt").read_bytes()
-
-        return SimpleNamespace(ws=ws, write=write, put=put, get=get, read=read, path=tmp_path)
-
-    yield make
-    for ws in opened:
-        ws.close()
+def file(tmp_path):
+    return tmp_path / "f.txt"
 
 
-@pytest.fixture
-def env(env_of):
-    return env_of()
-
-
-def failure(env, content, **keywords):
-    before = env.get()
-    error = refused(lambda: env.write(content, **keywords))
-    assert env.get() == before
-    assert os.listdir(env.path) == ["f.txt"]
+def failure(ws, file, content, **options):
+    before = file.read_bytes()
+    error = refused(lambda: ws.write("f.txt", content, **options))
+    assert file.read_bytes() == before
+    assert os.listdir(file.parent) == ["f.txt"]
     return error
 
 
-def test_a_new_file_is_created_with_its_directories(env):
-    result = env.write("a\nb\n", path="new/deep/f.txt")
-    assert (env.path / "new/deep/f.txt").read_bytes() == b"a\nb\n"
+def test_a_new_file_is_created_with_its_directories(ws, file):
+    result = ws.write("new/deep/f.txt", "a\nb\n")
+    assert (file.parent / "new/deep/f.txt").read_bytes() == b"a\nb\n"
     assert (result.path, result.created, result.bytes_written) == ("new/deep/f.txt", True, 4)
     assert result.revision == revision_of(b"a\nb\n")
     assert result.diff.startswith("--- /dev/null\n+++ b/new/deep/f.txt\n")
     assert result.text == "Created: 2 lines."
 
 
-def test_an_unread_file_is_not_replaced(env):
+def test_an_unread_file_is_not_replaced(ws, file):
     """Neither is one that was read in part: the missing lines are named."""
-    env.put(b"a\nb\nc\nd\n")
-    assert "read" in failure(env, "c\n").hint
-    env.read(b"a\nb\nc\nd\n", 1, 2)
-    error = failure(env, "c\n")
+    file.write_bytes(b"a\nb\nc\nd\n")
+    assert "read" in failure(ws, file, "c\n").hint
+    ws.read("f.txt", limit=2)
+    error = failure(ws, file, "c\n")
     assert (error.code, error.details["unread_lines"]) == ("unread", [[3, 4]])
     assert 'read(path="f.txt", offset=3, limit=2)' in error.hint
-    env.read(b"a\nb\nc\nd\n", 3, 4)
-    env.write("c\n")
-    assert env.get() == b"c\n"
-    os.symlink("f.txt", env.path / "link")
-    env.write("two\n", path="link")
-    assert env.get() == b"two\n"
-    assert (env.path / "link").is_symlink()
+    ws.read("f.txt", 3)
+    ws.write("f.txt", "c\n")
+    assert file.read_bytes() == b"c\n"
+    os.symlink("f.txt", file.with_name("link"))
+    ws.write("link", "two\n")
+    assert file.read_bytes() == b"two\n"
+    assert file.with_name("link").is_symlink()
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(line_chars=100), Limits(output_tokens=40)])
 @pytest.mark.parametrize("text", ["word " * 1000, f"a\n{'word ' * 1000}\nb\n"])
-def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
+def test_a_line_cut_for_display_counts_as_read(tmp_path, file, limits, text):
     """A file with a line over 2,000 characters could never be replaced: the error always said "Call read"."""
     (tmp_path / "f.txt").write_text(text)
     with Workspace(tmp_path, limits=limits) as ws:
@@ -112,26 +79,27 @@ def test_the_reads_suggested_by_refused_writes_cover_the_whole_file(tmp_path, li
         assert not ws.write("f.txt", "c\n").created
 
 
-def test_a_changed_file_is_stale_and_the_change_shown(env):
-    env.read(b"a\nb\n")
-    env.put(b"a\nB\n")
-    error = failure(env, "c\n")
+def test_a_changed_file_is_stale_and_the_change_shown(ws, file):
+    file.write_bytes(b"a\nb\n")
+    ws.read("f.txt")
+    file.write_bytes(b"a\nB\n")
+    error = failure(ws, file, "c\n")
     assert error.code == "stale"
     assert {"-b", "+B"} <= {*error.places()}
     assert "+B\n" in error.details["diff"]
     shown, now = (error.details[name] for name in ("shown_revision", "revision"))
     assert (shown, now) == (revision_of(b"a\nb\n"), revision_of(b"a\nB\n"))
     for now in (b"a\x00b", b"\xff\n"):  # without a diff
-        env.put(now)
-        assert failure(env, "c\n").code == "stale"
+        file.write_bytes(now)
+        assert failure(ws, file, "c\n").code == "stale"
 
 
-def test_the_same_content_is_allowed_and_reported(env):
-    env.put(b"a\n")
-    before = os.stat(env.path / "f.txt")
-    result = env.write("a\n")
+def test_the_same_content_is_allowed_and_reported(ws, file):
+    file.write_bytes(b"a\n")
+    before = os.stat(file)
+    result = ws.write("f.txt", "a\n")
     assert (result.created, result.diff) == (False, "")
-    assert os.stat(env.path / "f.txt").st_ino == before.st_ino
+    assert os.stat(file).st_ino == before.st_ino
     assert result.text.startswith("Unchanged")
 
 
@@ -144,47 +112,47 @@ def test_the_same_content_is_allowed_and_reported(env):
     ("\ufeffa\r\n".encode("utf-16-le"), "ä\nb\n", "\ufeffä\r\nb\r\n".encode("utf-16-le"), "utf-16-le"),
     (b"\xe9\n", "abc\n", b"abc\n", "unknown-8bit"),
 ])  # fmt: skip
-def test_a_replacement_keeps_encoding_and_line_ends(env, before, content, after, note):
-    env.put(before)
-    env.read(before)
-    result = env.write(content)
-    assert env.get() == after
+def test_a_replacement_keeps_encoding_and_line_ends(ws, file, before, content, after, note):
+    file.write_bytes(before)
+    ws.read("f.txt")
+    result = ws.write("f.txt", content)
+    assert file.read_bytes() == after
     assert result.bytes_written == len(after)
     assert any(note in said for said in result.notes) if note else not result.notes
-    env.write("again\n")
+    ws.write("f.txt", "again\n")
 
 
 @pytest.mark.parametrize(("content", "code", "limits"), [
     ("a\x00b", "invalid_argument", None), ("\ud800", "encoding", None),
     ("x" * 101, "too_large", Limits(file_bytes=100)), ("ä" * 51, "too_large", Limits(file_bytes=100)),
 ])  # fmt: skip
-def test_a_refused_write_changes_nothing(env, content, code, limits):
-    env.write("old\n")
-    assert failure(env, content, limits=limits).code == code
+def test_a_refused_write_changes_nothing(ws, file, content, code, limits):
+    ws.write("f.txt", "old\n")
+    assert failure(ws.view(limits=limits), file, content).code == code
 
 
-def test_an_unknown_encoding_takes_the_characters_that_the_file_has(env):
-    env.put(b"\xe9\n")
-    env.read(b"\xe9\n")
-    error = failure(env, "é ü\n")
+def test_an_unknown_encoding_takes_the_characters_that_the_file_has(ws, file):
+    file.write_bytes(b"\xe9\n")
+    ws.read("f.txt")
+    error = failure(ws, file, "é ü\n")
     assert (error.code, error.details["character"]) == ("encoding", "U+00FC")
-    env.write("é é\n")
-    assert env.get() == b"\xe9 \xe9\n"
+    ws.write("f.txt", "é é\n")
+    assert file.read_bytes() == b"\xe9 \xe9\n"
 
 
-def test_the_policy_always_or_never_replaces(env_of):
-    env = env_of(overwrite="always")
-    env.put(b"a\n")
-    env.write("b\n")
-    assert env.get() == b"b\n"
-    env.put(b"\x00\x01")
-    assert any("binary" in note for note in env.write("text\n").notes)
-    assert env.get() == b"text\n"
-    assert failure(env, "b\n", overwrite=False).code == "already_exists"  # the call wins
-    never = env_of(overwrite="never")
-    assert failure(never, "b\n").code == "already_exists"
-    never.ws.edit("f.txt", "text", "b")
-    assert env.get() == b"b\n"
+def test_the_policy_always_or_never_replaces(tmp_path, file):
+    file.write_bytes(b"a\n")
+    with Workspace(tmp_path, policy=Policy(overwrite="always")) as ws:
+        ws.write("f.txt", "b\n")
+        assert file.read_bytes() == b"b\n"
+        file.write_bytes(b"\x00\x01")
+        assert any("binary" in note for note in ws.write("f.txt", "text\n").notes)
+        assert file.read_bytes() == b"text\n"
+        assert failure(ws, file, "b\n", overwrite=False).code == "already_exists"  # the call wins
+    with Workspace(tmp_path, policy=Policy(overwrite="never")) as never:
+        assert failure(never, file, "b\n").code == "already_exists"
+        never.edit("f.txt", "text", "b")
+    assert file.read_bytes() == b"b\n"
 
 
 @pytest.mark.parametrize(("before", "content", "options", "after"), [
@@ -202,14 +170,13 @@ def test_the_policy_always_or_never_replaces(env_of):
     (b"a\n", "b\nc\r\n", {"newline": "\r"}, b"b\rc\r"), (b"a\r\n", "b\r\nc\n", {"newline": "\n"}, b"b\nc\n"),
     (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
 ])  # fmt: skip
-def test_explicit_options_are_followed_to_the_byte(env, before, content, options, after):
+def test_explicit_options_are_followed_to_the_byte(ws, file, before, content, options, after):
     if before is not None:
-        env.put(before)
-    notes = env.write(content, overwrite=True, **options).notes
-    assert env.get() == after
-    assert any("as given" in note for note in notes) == (
-        options == {"newline": "given"} and b"\r" not in after
-    )
+        file.write_bytes(before)
+    notes = ws.write("f.txt", content, overwrite=True, **options).notes
+    assert file.read_bytes() == after
+    kept_as_given = options == {"newline": "given"} and b"\r" not in after
+    assert any("as given" in note for note in notes) == kept_as_given
 
 
 @pytest.mark.parametrize("outside", ["a\nc\n", "c\n", "a\n", ""])
