@@ -40,7 +40,7 @@ from agentfs.fs.node import (
     expanded,
     moves,
 )
-from agentfs.fs.path import quote
+from agentfs.fs.path import error_of, quote
 from agentfs.fs.resolve import HeldPlace, Place, ResolvedPath, resolve_real
 from agentfs.text.display import first_names
 
@@ -551,11 +551,9 @@ class Batch:
 
 
 def _occupied(path: str) -> ConflictError:
-    return ConflictError(
-        f"{quote(path)} cannot become what it was: another program has created entries in the directory.",
-        hint="Move them elsewhere, or undo other paths.",
-        details={"path": path},
-    )
+    cause = "another program has created entries in the directory"
+    message = f"{quote(path)} cannot become what it was: {cause}."
+    return error_of(ConflictError, path, message, "Move them elsewhere, or undo other paths.")
 
 
 def _in_order(steps: Sequence[_Step]) -> Sequence[_Step]:

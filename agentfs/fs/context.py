@@ -78,10 +78,10 @@ class RootContext:
     ) -> None:
         """Open a root with its mounts."""
         if sys.platform == "win32":
-            raise UnsupportedSystemError(
-                "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
-                hint="Run it on Linux, for example in WSL or a container.",
+            why = (
+                "A workspace cannot be opened on Windows, which does not open files relative to a directory."
             )
+            raise UnsupportedSystemError(why, hint="Run it on Linux, for example in WSL or a container.")
         given = os.path.abspath(path)
         if "\0" in given:
             raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Self
 
 from agentfs.base import call_context
-from agentfs.errors import ConflictError, NotDirectoryError, NotFoundError, RefusedError
+from agentfs.errors import ConflictError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, file_clock, is_settled, is_unchanged
 from agentfs.fs.node import (
@@ -208,7 +208,7 @@ def node_in(
         is_same = (seen.st_ino, seen.st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
         settled = is_same and is_settled(seen.st_ctime_ns, clock)
         return FileNode(mode, *facts, pieces, Metadata(mode, (seen.st_uid, seen.st_gid)), seen, settled)
-    raise oserrors.error_of(RefusedError, place.display_path, f"{quote(place.display_path)} keeps changing.")
+    raise oserrors.kept_changing(place.display_path)
 
 
 def read_again(

@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import stat
-from typing import TypeVar
 
 from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.errors import (
@@ -26,9 +25,8 @@ from agentfs.errors import (
     TooLargeError,
     closed,
 )
-from agentfs.fs.path import display_name, quote
+from agentfs.fs.path import display_name, error_of, quote
 
-_E = TypeVar("_E", bound=AgentFSError)
 _ONLY_REGULAR = "Only regular files can be read or changed; choose another path."
 _TRY_AGAIN = "Try the same call again."
 _KINDS = {
@@ -48,11 +46,6 @@ _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
         (SpecialFileError, "{} is a socket or device, not a regular file.", _ONLY_REGULAR),
     ),
 }
-
-
-def error_of(kind: type[_E], path: str, message: str, hint: str = "", /, **details: object) -> _E:
-    """Return an error about a path."""
-    return kind(message, hint=hint, details={"path": display_name(path), **details})
 
 
 def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> AgentFSError:
@@ -130,9 +123,8 @@ def not_regular(path: str, mode: int) -> AgentFSError:
     if stat.S_ISDIR(mode):
         return not_a_file(path)
     kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-    return error_of(
-        SpecialFileError, path, f"{quote(path)} is {kind}, not a regular file.", _ONLY_REGULAR, kind=kind
-    )
+    message = f"{quote(path)} is {kind}, not a regular file."
+    return error_of(SpecialFileError, path, message, _ONLY_REGULAR, kind=kind)
 
 
 def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
@@ -148,11 +140,9 @@ def protected(path: str, real_path: str, *, readable: bool = False) -> Protected
     """Return `protected` for a path."""
     real = display_name(real_path)
     being = "" if real == display_name(path) else f" (it leads to {quote(real_path)})"
-    what, hint = (
-        ("it can be read but not changed", "Ask the user to make this change.")
-        if readable
-        else ("its contents are neither shown nor changed", "Ask the user for what you need.")
-    )
+    what, hint = "its contents are neither shown nor changed", "Ask the user for what you need."
+    if readable:
+        what, hint = "it can be read but not changed", "Ask the user to make this change."
     message = f"{quote(path)} is protected{being}: {what}."
     return error_of(ProtectedError, path, message, hint, real_path=real)
 

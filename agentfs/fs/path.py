@@ -4,12 +4,13 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentfs.base.advice import plural
 from agentfs.base.visible import one_line, quoted, unvisible
-from agentfs.errors import InvalidPathError, NameTooLongError, OutsideWorkspaceError
+from agentfs.errors import AgentFSError, InvalidPathError, NameTooLongError, OutsideWorkspaceError
 
+_E = TypeVar("_E", bound=AgentFSError)
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
@@ -61,11 +62,9 @@ def split_path(path: str, roots: Mapping[tuple[str, ...], tuple[str, ...]]) -> P
     if path[0] == "/":
         below = parts_below(absolute_parts(path), roots)
         if below is None:
-            raise OutsideWorkspaceError(
-                f"{quote(path)} is outside the workspace.",
-                hint="Give a relative path, without a leading `/`. The root is `.`.",
-                details={"path": display_name(path)},
-            )
+            message = f"{quote(path)} is outside the workspace."
+            hint = "Give a relative path, without a leading `/`. The root is `.`."
+            raise error_of(OutsideWorkspaceError, path, message, hint)
         # Keep a final `/` or `/.`, which asks for a directory.
         pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
     parts = tuple([piece for piece in pieces if piece not in {"", "."}])
@@ -141,9 +140,13 @@ def quote(path: str) -> str:
     return f'"{quoted(displayed)}"'
 
 
+def error_of(kind: type[_E], path: str, message: str, hint: str = "", /, **details: object) -> _E:
+    """Return an error about a path."""
+    return kind(message, hint=hint, details={"path": display_name(path), **details})
+
+
 def _invalid(path: str, message: str) -> InvalidPathError:
-    hint = "Give a relative path, with `/` between names."
-    return InvalidPathError(message, hint=hint, details={"path": display_name(path)})
+    return error_of(InvalidPathError, path, message, "Give a relative path, with `/` between names.")
 
 
 def _check_lengths(path: str, parts: Sequence[str]) -> None:
@@ -154,11 +157,8 @@ def _check_lengths(path: str, parts: Sequence[str]) -> None:
         ("path", path, len(parts), "part", MAX_PARTS),
     ):
         if count > limit:
-            raise NameTooLongError(
-                f"The {what} {quote(named)} has {plural(count, noun)}; the limit is {limit}.",
-                hint="Give a shorter path.",
-                details={"path": display_name(path)[:255]},
-            )
+            message = f"The {what} {quote(named)} has {plural(count, noun)}; the limit is {limit}."
+            raise error_of(NameTooLongError, path[:255], message, "Give a shorter path.")
 
 
 def _bytes_in(text: str) -> int:

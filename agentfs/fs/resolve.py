@@ -22,6 +22,7 @@ from agentfs.fs.path import (
     MAX_PARTS,
     ParsedPath,
     display_name,
+    error_of,
     has_one_spelling,
     is_alike,
     parse_display_name,
@@ -263,13 +264,13 @@ class ResolvedPath:
         if not self._follow:
             message = f"{quote(link)} is a symbolic link, which is not followed here."
             hint = "Name the file itself."
-            raise oserrors.error_of(RefusedError, self._path, message, hint, link=display_name(link))
+            raise error_of(RefusedError, self._path, message, hint, link=display_name(link))
         left = "/".join([self._real_path(name), *reversed(self._pending)])
         self.through_links.append(posixpath.normpath(left))
         if len(self.through_links) > MAX_LINKS:
             message = f"{quote(self._path)} goes through more than {MAX_LINKS} symbolic links."
             hint = "Links that lead to each other have no end; name the file itself."
-            raise oserrors.error_of(LinkLoopError, self._path, message, hint)
+            raise error_of(LinkLoopError, self._path, message, hint)
         parsed = split_link(target, self._context.roots)
         if parsed is None:
             raise oserrors.outside(self._path, link)
@@ -284,14 +285,13 @@ class ResolvedPath:
         self._pending.extend(reversed(parsed.parts))
         if len(self._pending) + len(self._real) > MAX_PARTS:
             message = f"With links resolved, the path has more than {MAX_PARTS} parts."
-            raise oserrors.error_of(NameTooLongError, self._path, message, "Name the file itself.")
+            raise error_of(NameTooLongError, self._path, message, "Name the file itself.")
 
     def _check_usable(self, name: str | None = None, *, on_the_way: bool = False) -> None:
         context, real_path = self._context, self._real_path(name)
         if not (context.is_usable(real_path) or (on_the_way and context.contains_usable(real_path))):
-            raise oserrors.not_usable(
-                self._path, [context.displayed(top) or "." for top in context.only or ()]
-            )
+            tops = [context.displayed(top) or "." for top in context.only or ()]
+            raise oserrors.not_usable(self._path, tops)
 
     def _real_path(self, name: str | None = None) -> str:
         parts = [*self._real, *self.missing]

@@ -84,10 +84,8 @@ class Root(RootContext):
         for field in fields(policy):
             name, ours, theirs = field.name, getattr(self.policy, field.name), getattr(policy, field.name)
             if name not in VIEWED and ours != theirs and not (name == "ask" and set(ours) < set(theirs)):
-                raise InvalidArgumentError(
-                    f"A view of a workspace cannot have another Policy.{name}.",
-                    hint="Open a second workspace on the root.",
-                )
+                message = f"A view of a workspace cannot have another Policy.{name}."
+                raise InvalidArgumentError(message, hint="Open a second workspace on the root.")
         return self.view(policy=policy)
 
     def starting_in(self, workdir: str) -> Self:

@@ -208,9 +208,8 @@ def open_top(path: str, what: str, advice: str) -> RootHandle:
     except OSError as error:
         raise oserrors.from_oserror(error, path) from None
     if advice and own_directories.contains(os.path.realpath(path)):
-        raise RefusedError(
-            f"{what} lies in a directory that agentfs uses itself.", hint=advice, details=details
-        )
+        message = f"{what} lies in a directory that agentfs uses itself."
+        raise RefusedError(message, hint=advice, details=details)
     return handle
 
 
