@@ -78,9 +78,7 @@ class RootContext:
     ) -> None:
         """Open a root with its mounts."""
         if sys.platform == "win32":
-            why = (
-                "A workspace cannot be opened on Windows, which does not open files relative to a directory."
-            )
+            why = "A workspace cannot be opened on Windows: it opens no files relative to a directory."
             raise UnsupportedSystemError(why, hint="Run it on Linux, for example in WSL or a container.")
         given = os.path.abspath(path)
         if "\0" in given:
