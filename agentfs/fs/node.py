@@ -14,9 +14,6 @@ from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.results import EntryType
 
-_PERMISSIONS = 0o777
-_DIRECTORY = 0o755
-
 
 class Metadata(NamedTuple):
     """Mode and owner of a file or directory. Without an owner the system decides."""
@@ -44,7 +41,7 @@ class FileNode:
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: Metadata | None = None) -> "FileNode":
         """Return the node of a file whose content is in memory."""
-        return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(iter, (data,)), metadata)
+        return cls(mode & 0o777, revision_of(data), len(data), partial(iter, (data,)), metadata)
 
     def load(self) -> bytes:
         """Return the content."""
