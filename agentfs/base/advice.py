@@ -6,8 +6,7 @@ its tools, and leaves out sentences that none of them can follow.
 """
 
 from collections.abc import Iterator, Mapping
-from operator import itemgetter
-from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.base.visible import to_json
 
@@ -82,6 +81,7 @@ class Advice(str):
 
     __slots__ = ("parts",)
     parts: tuple[Part, ...]
+    _has_separator: ClassVar[bool] = False
 
     def __new__(cls, *parts: Part) -> Self:
         """Join parts to a text."""
@@ -115,7 +115,8 @@ class Advice(str):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else "".join(map(itemgetter(1), rendered))
+        separator = str(parts[0]) if cls._has_separator else ""
+        return None if rendered is None else separator.join([text for _, text in rendered])
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
@@ -128,12 +129,11 @@ class Joined(Advice):
     """Join the parts that can be rendered. The first argument is the separator."""
 
     __slots__ = ()
+    _has_separator = True
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
-        separator = (parts[0], str(parts[0]))
-        shown = [(part, text) for part in parts[1:] if (text := _part_text(part, names))]
-        return [each for pair in shown for each in (separator, pair)][1:] or None
+        return [(part, text) for part in parts[1:] if (text := _part_text(part, names))] or None
 
 
 class FirstOf(Advice):
