@@ -309,6 +309,8 @@ class Batch:
         with self._at(temporary) as at:
             if isinstance(after, DirectoryNode):
                 os.mkdir(at.name, 0o777 if after.mode is None else 0o700, dir_fd=at.parent)
+                if after.mode is not None and not _is_closed(after):
+                    self._note(self._set_directory(temporary, after), change.path)
             elif isinstance(after, LinkNode):
                 os.symlink(after.target, at.name, dir_fd=at.parent)
             elif isinstance(after, FileNode):
@@ -385,7 +387,8 @@ class Batch:
                 step.change = replace(change, before=None)
             if isinstance(after, DirectoryNode) and after.mode is not None:
                 old = before if isinstance(before, DirectoryNode) else DirectoryNode(0o700)
-                last.append(_Step(Change(path, old, after)))
+                if old is before or _is_closed(after):
+                    last.append(_Step(Change(path, old, after)))
             if step.temporary:
                 new.append(step)
         directories = [each for each in new if each.inside]
