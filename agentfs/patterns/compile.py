@@ -35,6 +35,7 @@ class Pattern:
     by_line: bool  # `expression` is matched with each line alone
     multiline: bool
     plan: Plan
+    tail: Any  # the compiled tail of the plan, or None
     longest: int  # the longest line (with `multiline`: text) that takes bounded memory
 
 
@@ -86,15 +87,18 @@ def compile_pattern(
         return bool(engine.search(f"(?={part}){other}", _SAMPLES, flags))
 
     plan = make_plan(searched, common, ignore_case=ignore_case)
-    in_text = None
-    if not multiline and plan.line_regex is not None:
-        in_text = _compile(engine, plan.line_regex, flags | engine.M)
-    is_usable = not (in_text is None or isinstance(in_text, Exception))
+
+    def compiled(source: str | None) -> Any:
+        found = None if source is None or multiline else _compile(engine, source, flags | engine.M)
+        return None if isinstance(found, Exception) else found
+
+    in_text = compiled(plan.line_regex)
     return Pattern(
-        expression=in_text if is_usable else _compile_valid(engine, searched, flags),
-        by_line=not (is_usable or multiline),
+        expression=in_text or _compile_valid(engine, searched, flags),
+        by_line=in_text is None and not multiline,
         multiline=multiline,
         plan=plan,
+        tail=compiled(plan.tail),
         longest=_MAX_REPEATED if _repeats_group(searched) else sys.maxsize,
     )
 

@@ -1,26 +1,23 @@
 """Find the lines of a text that match a pattern, with few calls of the engine.
 
-A literal that every match contains finds candidate lines, and the line regex runs over them together. Without
-a literal, it runs over the full text.
+The tail of the pattern finds candidate lines, and the line regex runs over them together. Without a tail, it
+runs over the full text.
 """
 
 import re
-import string
 import sys
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
+from typing import Any
 
 from agentfs.base import call_context
 from agentfs.patterns.compile import Pattern
-from agentfs.patterns.prefilter import OTHER_FORMS
 
 _MATCHES_PER_CHECK = 1024  # matches between two checks of the clock
-_CHUNK = 64 * 1024  # characters of a text without candidate lines that are matched at once
-_LINES_AT_ONCE = 1024  # candidate lines that are matched at once
-_FREQUENT = frozenset(string.ascii_letters + string.digits + " _.,")
+_CHUNK = 64 * 1024  # characters of a text that are matched at once
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
@@ -51,11 +48,6 @@ class LineSearch:
         self._deadline = deadline
         self._window = window
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
-        plan = pattern.plan
-        # A frequent character is in too many lines. A literal at the beginning is found faster by the engine.
-        head = re.sub(r"\A(?:\^|\\b)+|\\(?=\W)", "", plan.line_regex or "").lower()
-        is_apart = all(each not in _FREQUENT and not head.startswith(each.lower()) for each in plan.literals)
-        self._finds_lines = bool(plan.literals) and (plan.is_literal or is_apart)
 
     def hits(self, text: str) -> Iterator[LineMatch]:
         r"""Yield the matching lines of a text with `\n` for every line end."""
@@ -107,64 +99,57 @@ class LineSearch:
         if self._pattern.multiline:
             parts = [(0, text)] if len(text) <= self._pattern.longest else []
         for offset, part in parts:
-            behind = -1
-            for match in self._timed(part):
-                first, last = match.span()
-                if first != last or first != behind:
-                    yield offset, match
-                behind = last
+            for match in self._timed(self._pattern.expression, part):
+                yield offset, match
 
     def _spans(self, text: str) -> Iterator[_Span]:
         """Yield the matches in order."""
         pattern, plan = self._pattern, self._pattern.plan
         if pattern.multiline:
             end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
-            return (span for span in self._matched(text, [(0, len(text))], 1) if span[0] < end)
-        folded = self._folded(text) if self._finds_lines else None
-        if folded is not None:
-            found = _found(folded, plan.literals, lines=not plan.is_literal)
-            return found if plan.is_literal else self._matched(text, found, _LINES_AT_ONCE)
-        if pattern.by_line or len(text) > pattern.longest:
-            return self._matched(text, _chunks(text, 1), _LINES_AT_ONCE)
-        return self._matched(text, _chunks(text, _CHUNK), 1)
+            return (span for span in self._matched(text, [(0, len(text))]) if span[0] < end)
+        if plan.is_literal and not plan.ignore_case:
+            return _found(text, plan.literals)
+        by_line = pattern.by_line or len(text) > pattern.longest
+        return self._matched(text, _chunks(text, 1 if by_line else _CHUNK))
 
-    def _folded(self, text: str) -> str | None:
-        """Return a text in which the literals are found, or None if they may have other forms in it."""
-        if not self._pattern.plan.ignore_case:
-            return text
-        return None if not text.isascii() and any(each in text for each in OTHER_FORMS) else text.lower()
+    def _matched(self, text: str, parts: Iterable[_Span]) -> Iterator[_Span]:
+        """Yield the matches in parts of a text, which are lines or chunks of lines."""
+        pattern = self._pattern
+        for start, end in parts:
+            if end - start > pattern.longest:
+                self.too_long += 1
+                continue
+            part, lines = text[start:end], [(0, end - start)]
+            if pattern.tail is not None:
+                tails = self._timed(pattern.tail, part)
+                lines = [(part.rfind("\n", 0, each.start()) + 1, each.end()) for each in tails]
+                part = "\n".join([part[first:last] for first, last in lines])
+            places = [0, *accumulate(last - first + 1 for first, last in lines)]
+            for match in self._timed(pattern.expression, part) if lines else ():
+                first, last = match.span()
+                index = bisect_right(places, first) - 1
+                shift = start + lines[index][0] - places[index]
+                yield first + shift, last + shift
 
-    def _matched(self, text: str, parts: Iterable[_Span], at_once: int) -> Iterator[_Span]:
-        """Yield the matches in parts of a text, which are lines or chunks of lines.
+    def _timed(self, expression: Any, text: str) -> Iterator["re.Match[str]"]:
+        """Match in slices of time until the deadline. This is the only search with a timeout.
 
         As in rg, an empty match does not follow another match at once, such as the second match of `.*`.
         """
-        pattern, rest = self._pattern, iter(parts)
-        while batch := list(islice(rest, 1 if pattern.by_line else at_once)):
-            searched = [(start, end) for start, end in batch if end - start <= pattern.longest]
-            self.too_long += len(batch) - len(searched)
-            places = [0, *accumulate(end - start + 1 for start, end in searched)]
-            behind = -1
-            joined = "\n".join([text[start:end] for start, end in searched])
-            for match in self._timed(joined) if searched else ():
-                first, last = match.span()
-                if first != last or first != behind:
-                    index = bisect_right(places, first) - 1
-                    shift = searched[index][0] - places[index]
-                    yield first + shift, last + shift
-                behind = last
-
-    def _timed(self, text: str) -> Iterator["re.Match[str]"]:
-        """Match in slices of time until the deadline. This is the only search with a timeout."""
-        seconds, done = _FIRST_SLICE, 0
+        seconds, done, behind = _FIRST_SLICE, 0, -1
         while True:
-            timeout = min(seconds, self._seconds_left())
-            found = self._pattern.expression.finditer(text, timeout=timeout, concurrent=True)
+            left = self._seconds_left()
+            # Literals need no timeout, which costs a look at the clock for each match.
+            timeout = None if self._pattern.plan.is_literal else min(seconds, left)
+            found = expression.finditer(text, timeout=timeout, concurrent=True)
             try:
-                for number, match in enumerate(found):
-                    if number >= done:
-                        done += 1
+                for match in islice(found, done, None):
+                    done += 1
+                    first, last = match.span()
+                    if first != last or first != behind:
                         yield match
+                    behind = last
             except TimeoutError:
                 seconds *= 2
             else:
@@ -194,8 +179,8 @@ def _chunks(text: str, size: int) -> Iterator[_Span]:
         start = end + 1
 
 
-def _found(text: str, literals: tuple[str, ...], *, lines: bool) -> Iterator[_Span]:
-    """Yield the places of literals, or with `lines` the lines that contain one; the first literal wins."""
+def _found(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
+    """Yield the places of literals; of several at one place, the first."""
     literal = literals[0]
     search = re.compile("|".join(map(re.escape, literals))).search if len(literals) > 1 else None
     end = 0
@@ -208,6 +193,4 @@ def _found(text: str, literals: tuple[str, ...], *, lines: bool) -> Iterator[_Sp
             start, end = found.span() if found else (-1, -1)
         if start < 0:
             return
-        if lines:
-            start, end = text.rfind("\n", 0, start) + 1, _line_end(text, end)
         yield start, end

@@ -1,8 +1,9 @@
 """The plan of a search: literals that every match contains, and a regex for full texts.
 
-Most files, and most lines of the others, contain no literal and are never matched by the regular expression.
-A pattern without a certain literal is matched in full texts by its *line regex*: the pattern, rewritten to
-match no line end. A pattern that is not fully understood has no plan.
+Most files contain no literal and are never matched by the regular expression. In the others, a pattern is
+matched in full texts by its *line regex*: the pattern, rewritten to match no line end. If that begins with a
+class, which is slow, its *tail*, which begins with text, finds the lines to match. A pattern that is not
+fully understood has no plan.
 """
 
 import re
@@ -31,6 +32,7 @@ class Plan:
     literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
     is_literal: bool = False  # the pattern is only a choice of its literals
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
+    tail: str | None = None  # a regex that matches in each line in which `line_regex` does, and to its end
     ignore_case: bool = False  # for the complete pattern
 
 
@@ -58,9 +60,29 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
-    line_regex = "".join(_within_line(token, common, mixed=mixed) for token in tokens)
+    parts = [_within_line(token, common, mixed=mixed) for token in tokens]
     begin = r"\b" if _begins_with_word(tokens) else ""  # saves an attempt at each letter of a word
-    return replace(plan, line_regex=begin + line_regex)
+    return replace(plan, line_regex=begin + "".join(parts), tail=_tail(tokens, parts))
+
+
+def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
+    """Return a pattern from its first rare text outside groups on; None if a search for it is not faster."""
+    depth, start = 0, -1
+    for at, (token, after) in enumerate(zip(tokens, [*tokens[1:], Token("end", "", 0)], strict=False)):
+        depth += (token.kind in {"open", "look"}) - (token.kind == "close")
+        if depth == 0 and token.kind == "or":
+            return None
+        is_rare = after.kind == "character" or not token.value.isalnum()
+        if start < 0 and depth == 0 and token.kind == "character" and after.low and is_rare:
+            start = at
+    # The engine finds a pattern that begins with text fast.
+    if start < 0 or all(token.kind in {"start", "edge", "flags"} for token in tokens[:start]):
+        return None
+    # A frequent character with little text behind it is in most lines.
+    is_short = [token.kind for token in tokens[start:]].count("character") < 3
+    if is_short and tokens[start].value in _FREQUENT_LETTERS:
+        return None
+    return "".join([*(each.text for each in tokens[:1] if each.kind == "flags"), *parts[start:], r"[^\n]*"])
 
 
 def _begins_with_word(tokens: Sequence[Token]) -> bool:

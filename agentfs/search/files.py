@@ -13,13 +13,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import BINARY, Directory, DirEntry, KeptText, ReadBuffer, Root, display_name
-from agentfs.limits import Limits
 from agentfs.patterns.prefilter import ASCII, NOT_SEARCHED, UTF8, Prefilter, kind_of_text
 from agentfs.results import GlobResult
 from agentfs.search.entries import sorted_paths
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
-from agentfs.shown.outputs import OutputStore
+from agentfs.shown.workspace_context import Context
 from agentfs.text.decoding import HEAD, codec_name, is_binary
 from agentfs.text.notebook import is_named_notebook
 from agentfs.tree.ignore_sources import with_slash
@@ -74,21 +73,20 @@ FileBatch: TypeAlias = tuple[Reader, Sequence[Any]]  # files that one reader rea
 class FileSource:
     """The files of one search: iterate `batches` once, then read `skipped`."""
 
-    root: Root
-    outputs: OutputStore
-    limits: Limits
+    context: Context
     options: GrepOptions
     deadline: float
 
     def __post_init__(self) -> None:
-        options = self.options
+        options, self._root = self.options, self.context.root
         self._paths = paths_of(options.path)
-        self._named = NamedFiles(self.root)
+        self._named = NamedFiles(self._root)
         self._names = NameFilter(options)
         self._seen: set[str] = set()  # with several paths, which may overlap: the files so far
         self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
-        self.walk = self._names.walk(self.root, [], self.limits, self.deadline)  # knows what was skipped
+        # It knows what was skipped.
+        self.walk = self._names.walk(self._root, [], self.context.limits, self.deadline)
         self.reached: str | None = None  # the limit that ended the walk of a sorted search
 
     def batches(self) -> Iterator[FileBatch]:
@@ -119,12 +117,12 @@ class FileSource:
 
     def _file(self, given: str) -> NamedFile | None:
         """Return the file or the kept output of a path or name, or None for a directory."""
-        text, path = self.outputs.resolve(given, self.root)
+        text, path = self.context.outputs.resolve(given, self._root)
         if path is None:
             return NamedFile(given, text.encode("utf-8", "surrogatepass"))
-        entry = self.root.entry(path)
+        entry = self._root.entry(path)
         if entry.type == "symlink" and entry.target is None:
-            with self.root.open_file(path):  # raises, because the link leads outside
+            with self._root.open_file(path):  # raises, because the link leads outside
                 pass
         return None if entry.is_dir else NamedFile(entry.path)
 
@@ -138,7 +136,7 @@ class FileSource:
         once: dict[str, NamedFile] = {}  # with `unique` by real path
         for file in named:
             is_real = self.options.unique and file.text is None
-            once.setdefault(self.root.resolve(file.name)[1] if is_real else file.name, file)
+            once.setdefault(self._root.resolve(file.name)[1] if is_real else file.name, file)
         return [file for file in once.values() if names.takes_path(file.name)]
 
     def _is_new(self, real_path: str) -> bool:
@@ -150,7 +148,7 @@ class FileSource:
         if not directories:
             return
         stops = self.stops_when_full
-        self.walk = self._names.walk(self.root, directories, self.limits, self.deadline, stops=stops)
+        self.walk = self._names.walk(self._root, directories, self.context.limits, self.deadline, stops=stops)
         for visit in self._names.visits(self.walk):
             files = visit.files
             if len(self._paths) > 1:
@@ -163,8 +161,7 @@ class FileSource:
 class ExcludedNames:
     """The files among names that an earlier walk left out: iterate `batches` once, then read `reached`."""
 
-    root: Root
-    limits: Limits
+    context: Context
     options: GrepOptions | GlobOptions
     deadline: float
     among: Sequence[Excluded]
@@ -172,17 +169,18 @@ class ExcludedNames:
 
     def batches(self) -> Iterator[FileBatch]:
         """Find the files, with the globs and types of the options."""
-        names, named = NameFilter(self.options, unseen=True), NamedFiles(self.root)
+        root, limits = self.context.root, self.context.limits
+        names, named = NameFilter(self.options, unseen=True), NamedFiles(root)
         # Each directory gets its share, so that a huge one does not hide the others.
         count = sum(each.entry.is_dir(follow_symlinks=False) for each in self.among)
-        share = max(self.limits.walk_entries // max(count, 1), 1)
+        share = max(limits.walk_entries // max(count, 1), 1)
         for path, below, entry, _ in sorted(self.among, key=lambda each: path_order(each.path)):
             is_dir = entry.is_dir(follow_symlinks=False)
             if names.skips(below, is_dir=is_dir):
                 continue
             if is_dir:
-                walk = search_walk(self.root)(
-                    self.root,
+                walk = search_walk(root)(
+                    root,
                     [display_name(path)],
                     max_entries=share,
                     deadline=self.deadline,

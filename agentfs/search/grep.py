@@ -81,7 +81,7 @@ class _Search:
         pattern = options.compile()
         # The distance from the first match of a line up to which other matches can be shown.
         self._lines = LineSearch(pattern, self._deadline, window=limits.grep_line_chars * BLOCK_LINES)
-        self._source = FileSource(context.root, context.outputs, limits, options, self._deadline)
+        self._source = FileSource(context, options, self._deadline)
         prefilter = Prefilter(pattern.plan, encoding=options.encoding)
         most = min(limits.file_bytes, options.max_bytes)
         self._reader = FileReader(context.root, prefilter, most, options.encoding, self._deadline)

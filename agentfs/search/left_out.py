@@ -15,7 +15,6 @@ from agentfs.tree.walk import MAX_LISTED, Excluded
 OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80
 _MAX_RULES = 2
-_WITH_LONG_LINES = "with lines too long for the pattern"
 _REASONS = (  # reason: the words for one name and for several
     ("hidden", "hidden", "hidden"),
     ("ignored", "ignored", "ignored"),
@@ -28,7 +27,7 @@ _REASONS = (  # reason: the words for one name and for several
     ("symlink", "link", "links"),
     ("special", "special file", "special files"),
     ("too_deep", "too deep", "too deep"),
-    ("long_lines", f"file {_WITH_LONG_LINES}", f"files {_WITH_LONG_LINES}"),
+    ("long_lines", "file with lines too long for the pattern", "files with lines too long for the pattern"),
 )
 _NEVER_SEARCHED = frozenset({"vcs", "binary"})
 _REACHED = {

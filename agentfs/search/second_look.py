@@ -210,9 +210,10 @@ def _first_reading(
     source = alternatives[0].options if len(alternatives) == 1 and among is None else options
     # The order of the paths must not decide which match a hint shows.
     source = replace(source, path=sorted(paths_of(source.path), key=path_order))
-    files: Any = FileSource(context.root, context.outputs, limits, source, ends)
+    context = context._replace(limits=limits)
+    files: Any = FileSource(context, source, ends)
     if among is not None:
-        files = ExcludedNames(context.root, limits, source, ends, among)
+        files = ExcludedNames(context, source, ends, among)
     prefilter = Prefilter(*(each.plan for each in alternatives), encoding=options.encoding)
     contents = FileReader(context.root, prefilter, limits.file_bytes, options.encoding, ends)
     found: Reading | None = None
@@ -252,7 +253,7 @@ def explain_no_entries(context: Context, options: GlobOptions, nothing: FoundEnt
     excluded = nothing.excluded
     if excluded and not options.include_ignored and options.globs and not options.regex:
         limits = replace(context.limits, walk_entries=min(_MOST_LISTED, context.limits.walk_entries))
-        names = ExcludedNames(context.root, limits, options, ends, excluded)
+        names = ExcludedNames(context._replace(limits=limits), options, ends, excluded)
         paths = [reader.path_of(entry) for reader, entries in names.batches() for entry in entries]
         if paths:
             where = reason_of(context.root, excluded, paths[0]) or one_line(paths[0])

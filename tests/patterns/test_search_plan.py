@@ -13,6 +13,8 @@ from agentfs.errors import InvalidPatternError
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.prefilter import Prefilter
+from agentfs.patterns.search_plan import make_plan
+from agentfs.patterns.syntax import read_syntax
 from tests.conftest import needs, program
 from tests.patterns.random_pairs import lines_of, naively, random_pair
 
@@ -129,6 +131,16 @@ def test_a_search_finds_what_ripgrep_finds(tmp_path, pairs):
 ])  # fmt: skip
 def test_the_literals_of_a_pattern(pattern, literals):
     assert compile_pattern(pattern).plan.literals == literals
+
+
+@pytest.mark.parametrize(("pattern", "tail"), [
+    (r"\w+=\w+\(", r"=\w+\([^\n]*"), (r"(?i)[a-z]+\.py", r"(?i)\.py[^\n]*"), (r"^\s*\w+ba$", r"ba$[^\n]*"),
+    (r"\w+x=", r"x=[^\n]*"), (r"\w+s\d=", r"=[^\n]*"), (r"\d=?\w", None), (r"\d(=)\w", None), ("", None),
+    (r"\w+\.\w+\.\w+\(", r"\.\w+\.\w+\([^\n]*"), (r"\w+\.\w+\.", None), (r"foo\w+=", None), (r"^\bfoo", None),
+    (r"\d=|b", None),
+])  # fmt: skip
+def test_the_tail_of_a_pattern_begins_with_its_first_rare_text_behind_something_else(pattern, tail):
+    assert make_plan(read_syntax(pattern), lambda *_: False, ignore_case=False).tail == tail
 
 
 @pytest.mark.parametrize(("pattern", "is_literal"), [
