@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,10 +106,7 @@ class OpenRecordings:
     def settle(self, changes: Sequence[Change]) -> None:
         """Before the workspace makes these changes, store what others changed, if the changes follow it."""
         if self._open and self._follow_others(changes):
-            # Directories above a new file may have been created already.
-            new = [each for each in changes if each.before is None]
-            made = {each.path for each in new if isinstance(each.after, DirectoryNode)}
-            self._settle(self._open[-1], made=made)
+            self._settle(self._open[-1])
 
     def observe(self, changes: Sequence[Change]) -> None:
         """Take note of changes that the workspace itself has made, so that no recording has them."""
@@ -178,12 +175,10 @@ class OpenRecordings:
         given = self._journal.contents, self._seen, opened.root, opened.limits, self._basis
         return Scan(*given, ignored=ignored)
 
-    def _settle(
-        self, opened: OpenRecording, statements: Sequence[Statement] = (), made: Collection[str] = ()
-    ) -> None:
+    def _settle(self, opened: OpenRecording, statements: Sequence[Statement] = ()) -> None:
         """Store what others have changed since the last scan as a step of an open recording."""
         scan = self._scan(opened)
-        changes, lost = scan.difference(made)
+        changes, lost = scan.difference()
         opened.lost |= dict.fromkeys(lost)
         opened.not_covered = scan.not_covered
         author, found = ("command", opened.label), tuple(with_moves(changes))

@@ -449,7 +449,7 @@ def _check(found: FoundChanges, decisions: Mapping[str, Decision]) -> None:
             details={"ids": missing},
         )
     others = [
-        each for each, decision in decisions.items() if decision is False and hunks[each][1].touches_other
+        key for key, (_, traced) in hunks.items() if decisions.get(key) is False and traced.touches_other
     ]
     if others:
         hunk = hunks[others[0]][0]

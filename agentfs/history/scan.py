@@ -7,7 +7,7 @@ scan are, because a second change in the same tick leaves the same times.
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -139,11 +139,8 @@ class Scan:
         reasons = [seen.reason for seen in self.paths.values() if seen.reason]
         return dict(Counter(each for each in reasons if each not in LEFT_OUT) + self.left_out)
 
-    def difference(self, made: Collection[str] = ()) -> tuple[list[Change], list[str]]:
-        """Return the changes since the last scan, and the changed paths whose content is not kept.
-
-        Paths that the workspace itself has just made are left out.
-        """
+    def difference(self) -> tuple[list[Change], list[str]]:
+        """Return the changes since the last scan, and the changed paths whose content is not kept."""
         changes: list[Change] = []
         lost: list[str] = []
         paths = self._old.keys() | self.paths.keys()
@@ -154,11 +151,11 @@ class Scan:
             if seen.node is None and seen.status is not None and path not in self.paths
         }
         for path in sorted(paths):
-            before, after = self._old.get(path), None if path in made else self.paths.get(path)
+            before, after = self._old.get(path), self.paths.get(path)
             if before is after:
                 continue
             call_context.check()
-            if path not in made and before is not None and (after is None or after.reason in LEFT_OUT):
+            if before is not None and (after is None or after.reason in LEFT_OUT):
                 after = after if after is not None and before.node is None else self._present(path, before)
             if any(seen is not None and seen.node is None for seen in (before, after)):
                 if (before and before.compared) != (after and after.compared):
