@@ -176,38 +176,7 @@ def openai_agents(tools):
     return seen | {"image": outputs["image"][1]["image_url"].partition(";base64,")[2]}
 
 
-def mcp(tools):
-    from mcp import Client, types
-    from mcp.server.mcpserver import MCPServer
-
-    from agentfs.mcp import sdk_tools
-
-    async def main(mode):
-        seen = {"asked": {}}
-
-        async def elicit(_, question):
-            key = "refused" if "refused" in question.message else "allowed"
-            seen["asked"][key] = question.message
-            return types.ElicitResult(action="decline" if key == "refused" else "accept", content={})
-
-        server = MCPServer("files", instructions=tools.instructions(), tools=sdk_tools(tools))
-        async with Client(server, elicitation_callback=elicit, mode=mode) as client:
-            seen["instructions"] = client.instructions
-            offered = (await client.list_tools()).tools
-            seen["schemas"] = {tool.name: tool.input_schema for tool in offered}
-            results = {key: await client.call_tool(name, given) for key, name, given in CALLS}
-        seen["answers"] = {key: [each.is_error, each.content[0].text] for key, each in results.items()}
-        return seen | {"image": results["image"].content[1].data}
-
-    modern = asyncio.run(main("auto"))
-    os.unlink("allowed.txt")
-    assert asyncio.run(main("legacy")) == modern  # the protocol before 2026-07-28
-    return modern
-
-
-FRAMEWORKS = {
-    "pydantic-ai": pydantic_ai, "langchain": langchain, "openai-agents": openai_agents, "mcp": mcp
-}  # fmt: skip
+FRAMEWORKS = {"pydantic-ai": pydantic_ai, "langchain": langchain, "openai-agents": openai_agents}
 
 
 def main(name: str) -> None:

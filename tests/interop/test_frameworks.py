@@ -3,6 +3,8 @@
 The tests share a file, so that one process of pytest runs them all: its host imports each framework once.
 """
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import base64
 import json
 from pathlib import Path
@@ -116,22 +118,17 @@ def test_the_providers_own_types_take_schemas_and_replies(run, tmp_path):
     assert json.loads(run(tmp_path, HERE / "check_provider_types.py", sent)) == []
 
 
-# The adapters: status, image and refusal arrive as the framework's own.
+# The adapters: status, image and refusal arrive as the framework's own. tests/mcp has that of the MCP SDK.
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-NO_ADVICE = "\nDo not try again in any way; tell the user, or go on without it."
 # For each framework: the marks of a success, a failure and a refusal, and the text of the refusal.
 MARKS = {
     "pydantic-ai": ("success", "failed", "denied", "Keep it."),
-    "langchain": ("success", "error", "error", f"Keep it.{NO_ADVICE}"),
+    "langchain": ("success", "error", "error", "Keep it.\nDo not try again in any way; tell the user, or go on without it."),
+    # The SDK answers a refusal, without a call.
     "openai-agents": (
-        {"success": True, "code": None},
-        {"success": False, "code": "not_found"},
-        None,  # the SDK answers, without a call
-        "Tool execution was not approved.",
-    ),
-    "mcp": (False, True, True, f"The user did not allow this call.{NO_ADVICE}"),
-}
+        {"success": True, "code": None}, {"success": False, "code": "not_found"}, None, "Tool execution was not approved."),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=calls_of_adapters.FRAMEWORKS)
