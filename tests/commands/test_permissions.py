@@ -56,8 +56,7 @@ NAMES = "printf x > out/a.lock; printf y > out/b.lock; printf z > n"
         ("recorded", {"deny": ["change(out/**)"]}, "printf x > out/a.o"),
         ("recorded", {"deny": ["change(src/**/*.lock)"]}, "true"),
         # Rules with a path did not hold for recorded commands.
-        *(("recorded", {"deny": [rule]}, CHANGING) for rule in (
-            "change(src/**)", "edit(src/a.py)", "delete(README)", "create(new/**)")),
+        *(("recorded", {"deny": [rule]}, CHANGING) for rule in ("change(src/**)", "edit(src/a.py)", "delete(README)", "create(new/**)")),
         *(("recorded", rules, CHANGING) for rules in (
             {"ask": ["delete(README)"], "allow": ["*"]}, {"allow": ["read", "change(src/**)", "run"]},
             {"mode": "bypass", "deny": ["write(new/**)"]},
@@ -94,8 +93,7 @@ def test_regression_a_refused_command_changes_nothing(opened, tree, way, rules, 
         ("staged", {"deny": ["change(src/**)"]}, "echo x > fine; cat fine", b"x\n"),
         ("recorded", {"deny": ["change(src/**)"]}, "printf x > out; cat out", b"x"),
         ("recorded", {"deny": ["change(*.lock)"]}, "printf x > out; cat out", b"x"),
-        ("recorded", {"allow": ["read", "change(src/**)", "run"], "deny": ["change(README)"]},
-         "printf x > src/a.py; cat src/a.py README", b"xread me\n"),
+        ("recorded", {"allow": ["read", "change(src/**)", "run"], "deny": ["change(README)"]}, "printf x > src/a.py; cat src/a.py README", b"xread me\n"),
     ],
     ids=named,
 )  # fmt: skip

@@ -89,8 +89,7 @@ PATCHES = {
     "later operations see earlier ones": (
         ["*** Add File: a", "+1", "+2", "*** Update File: a", "@@", "-1", "+one", "*** Update File: a", "*** Move to: b", "*** Update File: b", "@@",
          " one", "-2", "*** Delete File: obsolete.txt", "*** Add File: obsolete.txt", "+new"], {"b": "one\n", "obsolete.txt": "new\n"}),
-    "an indented header ends an update": (
-        [UPDATE, "*** Move to: b", " *** Delete File: obsolete.txt"], {"src/app.py": None, "b": APP, "obsolete.txt": None}),
+    "an indented header ends an update": ([UPDATE, "*** Move to: b", " *** Delete File: obsolete.txt"], {"src/app.py": None, "b": APP, "obsolete.txt": None}),
 }  # fmt: skip
 
 

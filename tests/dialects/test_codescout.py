@@ -1,5 +1,6 @@
 """`codescout`: each statement that `docs/reference/dialects/codescout.md` lists, with its own examples."""
 
+# ruff: noqa: E501 - a row of a table is one line
 import json
 import re
 import time
@@ -143,16 +144,14 @@ ANSWERS = [
         "code": "not_found", "message": '"src/mian.rs" does not exist.',
         "hint": 'Did you mean "src/main.rs"? Call list_dir(path="src") to see what is there.'}}}),
     ("read_file", {}, {"error/code": "invalid_argument"}),
-    ("list_dir", {"path": "."}, {"left_out": LEFT, "entries": [
-        "{root}/much/", "{root}/src/", "{root}/tests/", "{root}/Cargo.toml"]}),
+    ("list_dir", {"path": "."}, {"left_out": LEFT, "entries": ["{root}/much/", "{root}/src/", "{root}/tests/", "{root}/Cargo.toml"]}),
     ("list_dir", {"path": ".", "recursive": True}, {"left_out": LEFT, "entries!": "{root}/target/"}),
     *(("read_file", LONG | asked, {"": {"content": lines(*shown), "total_lines": 850}}) for asked, shown in (
         ({"start_line": 10, "end_line": 25}, (10, 25)), ({"start_line": 1, "end_line": 850}, (1, 850)),
         ({"start_line": 849, "end_line": 9999}, (849, 850)), ({"start_line": 700}, (700, 850)),
         ({"end_line": 3}, (1, 3)), ({"end_line": 300}, (1, 300)),
     )),
-    ("read_file", {**LONG, "start_line": 300}, {
-        "content": lines(300, 499), "overflow/shown": 200, "overflow/total": 850}),
+    ("read_file", {**LONG, "start_line": 300}, {"content": lines(300, 499), "overflow/shown": 200, "overflow/total": 850}),
     ("read_file", {"path": "src/main.rs", "start_line": 4}, {"error": {
         "code": "past_end", "message": '"src/main.rs" has 3 lines; start_line 4 is past its end.',
         "hint": "Pass a start_line from 1 to 3."}}),
@@ -163,19 +162,16 @@ ANSWERS = [
     ("list_dir", {"path": "{root}/src/util/"}, {"entries": [SAFE]}),
     ("list_dir", {"path": "src/main.rs"}, {"error/code": "not_a_directory"}),
     ("search_pattern", {"pattern": r"fn\s+validate_\w+"}, {"matches": MATCHES, "total": 2}),
-    ("search_pattern", {"pattern": "fn", "path": "src/main.rs"}, {
-        "matches": [{"file": "{root}/src/main.rs", "line": 1, "content": "fn main() {"}]}),
+    ("search_pattern", {"pattern": "fn", "path": "src/main.rs"}, {"matches": [{"file": "{root}/src/main.rs", "line": 1, "content": "fn main() {"}]}),
     ("search_pattern", {"pattern": "line \\d", "path": "src"}, {"total": 850, "overflow/shown": 50}),
     ("search_pattern", {"pattern": "line \\d", "max_results": 850}, {"total": 850}),
     ("search_pattern", {"pattern": "x", "max_results": 0}, {"error/code": "invalid_argument"}),
     ("search_pattern", {"pattern": "needle"}, {"matches": [], "total": 0, "left_out": LEFT}),
     ("search_pattern", {"pattern": "needle", "path": "target"}, {"total": 1}),  # it is named
     ("search_pattern", {"pattern": "NEEDLE", "path": "target"}, {"total": 0}),
-    *(("search_pattern", {"pattern": bad}, {"error/code": "invalid_pattern"})
-      for bad in ("(a{1000}){1000}", "(" * 5000, "x" * 100_000)),
+    *(("search_pattern", {"pattern": bad}, {"error/code": "invalid_pattern"}) for bad in ("(a{1000}){1000}", "(" * 5000, "x" * 100_000)),
     ("find_file", {"pattern": "**/*.toml"}, {"files": TOML, "total": 2, "left_out": {"ignored": 1}}),
-    ("find_file", {"pattern": "**/test_*.py", "path": "tests"}, {
-        "files": ["{root}/tests/test_b.py", "{root}/tests/unit/test_a.py"]}),
+    ("find_file", {"pattern": "**/test_*.py", "path": "tests"}, {"files": ["{root}/tests/test_b.py", "{root}/tests/unit/test_a.py"]}),
     ("find_file", {"pattern": "test_*.py", "path": "tests"}, {"files": ["{root}/tests/test_b.py"]}),
     ("find_file", {"pattern": "unit/*", "path": "tests"}, {"total": 1}),
     ("find_file", {"pattern": "src/**/lib.rs"}, {"total": 1}),
@@ -186,8 +182,7 @@ ANSWERS = [
     ("edit_file", {"path": "nope", "new_string": "b", "insert": "append"}, {"error/code": "not_found"}),
     ("edit_file", {"path": "src/main.rs", **BOTH}, {"error/code": "invalid_argument"}),
     ("edit_file", {"path": "src/main.rs", "new_string": "x"}, {"error/code": "invalid_argument"}),
-    ("edit_file", {"path": "src/main.rs", "new_string": "x", "insert": "before"}, {
-        "error/code": "invalid_argument"}),
+    ("edit_file", {"path": "src/main.rs", "new_string": "x", "insert": "before"}, {"error/code": "invalid_argument"}),
 ]  # fmt: skip
 
 
@@ -209,39 +204,30 @@ HELLO = 'println!("Hello");'
 # Files, calls with their answers, and the files after them.
 SESSIONS = {
     "regression_a_directory_is_not_read_as_an_empty_file": ({}, [
-        ("read_file", {"path": "src", **lines}, {
-            "error/code": "not_a_file", "error/hint": 'Call list_dir(path="src").'})
+        ("read_file", {"path": "src", **lines}, {"error/code": "not_a_file", "error/hint": 'Call list_dir(path="src").'})
         for lines in ({}, {"start_line": 90}, {"start_line": 1, "end_line": 5})], {}),
     "files that are not plain text": (
         {"empty": "", "binary": b"\0\1", "odd": b"\xef\xbb\xbfa\r\n\x0c\x1b\nb", "latin": b"caf\xe9\n"}, [
         ("read_file", {"path": "empty"}, {"": {"content": "", "total_lines": 0}}),
         ("read_file", {"path": "binary"}, {"content": "", "kind": "binary", "note~": "binary"}),
-        ("read_file", {"path": "odd"}, {
-            "content": "a\r\n\x0c\x1b\nb", "total_lines": 3, "note^": "the byte order mark"}),
+        ("read_file", {"path": "odd"}, {"content": "a\r\n\x0c\x1b\nb", "total_lines": 3, "note^": "the byte order mark"}),
         ("read_file", {"path": "latin"}, {"encoding": "unknown-8bit"})], {}),
     "a notebook is shown as what edit_file takes": ({"a.ipynb": CELLS}, [
-        ("read_file", {"path": "a.ipynb"}, {
-            "kind": "notebook", "content": "=== cell 1, code\nx = 1\ny\n"}),
+        ("read_file", {"path": "a.ipynb"}, {"kind": "notebook", "content": "=== cell 1, code\nx = 1\ny\n"}),
         ("edit_file", {"path": "a.ipynb", "old_string": "x = 1\ny", "new_string": "z"}, OK)],
         {"a.ipynb": CELLS.replace('"x = 1\\n", "y"', '"z"')}),
     "long lines are cut unless a range is given": ({"long": b"a\r\n" + b"x" * 60_000 + b"\r\nb"}, [
         ("read_file", {"path": "long"}, {"content": "a\r\n"}),
-        ("read_file", {"path": "long", "start_line": 2}, {
-            "content": "x" * 51_200 + "\r\n", "cut/lines": [2]}),
-        ("read_file", {"path": "long", "start_line": 2, "end_line": 2}, {
-            "content": "x" * 60_000 + "\r\n"})], {}),
+        ("read_file", {"path": "long", "start_line": 2}, {"content": "x" * 51_200 + "\r\n", "cut/lines": [2]}),
+        ("read_file", {"path": "long", "start_line": 2, "end_line": 2}, {"content": "x" * 60_000 + "\r\n"})], {}),
     "long lines are cut around the match": ({"long": "x" * 1000 + "needle" + "y" * 1000}, [
-        ("search_pattern", {"pattern": "needle"}, {
-            "matches/0/content~": "xneedley", "matches/0/content#": 400, "matches/0/cut": [900, 706]})], {}),
+        ("search_pattern", {"pattern": "needle"}, {"matches/0/content~": "xneedley", "matches/0/content#": 400, "matches/0/cut": [900, 706]})], {}),
     "files that are not UTF-8 are skipped and counted": (
-        {"latin": b"needle caf\xe9\n", "binary": b"needle\0\n", "utf8": "needle é\n",
-         "wide": "wide needle é\n".encode("utf-16")}, [
+        {"latin": b"needle caf\xe9\n", "binary": b"needle\0\n", "utf8": "needle é\n", "wide": "wide needle é\n".encode("utf-16")}, [
         ("search_pattern", {"pattern": "needle"}, {
             "matches/0/content": "needle é", "matches/1/content": "wide needle é", "total": 2,
             "left_out/undecodable": 1, "left_out/binary": 1})], {}),
-    "create_file": ({}, [
-        ("create_file", {"path": "src/utils/helpers.rs", "content": CLAMP}, {"": ("ok", HELPERS, ())})],
-        {"src/utils/helpers.rs": CLAMP}),
+    "create_file": ({}, [("create_file", {"path": "src/utils/helpers.rs", "content": CLAMP}, {"": ("ok", HELPERS, ())})], {"src/utils/helpers.rs": CLAMP}),
     **{f"a read leaves out a byte order mark and says so, {codec}": ({"file": "one\ntwo\n".encode(codec)}, [
         ("read_file", {"path": "file"}, {"content": "one\ntwo\n", "note": LEFT_OUT}),
         ("read_file", {"path": "file", "start_line": 2, "end_line": 2}, {"note?": False}),
@@ -258,18 +244,15 @@ SESSIONS = {
         ("edit_file", {"path": "src/lib.rs", "old_string": "utils::old", "new_string": "utils::new"}, {
             "0": "ok", "2": ()})], {"src/lib.rs": "use crate::utils::new_helper;\n"}),
     "edit_file is exact": ({"crlf": b"a\r\nb\r\nc\r\n"}, [
-        ("edit_file", {"path": "src/main.rs", "old_string": f"  {HELLO}  ", "new_string": ""}, {
-            "error/code": "no_match", "error/message~": HELLO}),
+        ("edit_file", {"path": "src/main.rs", "old_string": f"  {HELLO}  ", "new_string": ""}, {"error/code": "no_match", "error/message~": HELLO}),
         ("edit_file", {"path": "crlf", "old_string": "a\nb", "new_string": "1\n2"}, OK)],
         {"crlf": b"1\r\n2\r\nc\r\n"}),
     "edit_file must be unique": ({"a": "x = 1\ny\nx = 1\n"}, [
-        ("edit_file", {"path": "a", "old_string": "x = 1", "new_string": "x = 2"}, {
-            "error/code": "ambiguous", "error/message~": ["1|x = 1", "3|x = 1"]}),
+        ("edit_file", {"path": "a", "old_string": "x = 1", "new_string": "x = 2"}, {"error/code": "ambiguous", "error/message~": ["1|x = 1", "3|x = 1"]}),
         ("edit_file", {"path": "a", "old_string": "x = 1", "new_string": "x = 2", "replace_all": True}, OK)],
         {"a": "x = 2\ny\nx = 2\n"}),
     "an insert says if it joins two lines": ({"file": "a"}, [
-        ("edit_file", {"path": "file", "new_string": "b", "insert": "append"}, {
-            "2/0~": "no line end", "1/notes/0~": "no line end"}),
+        ("edit_file", {"path": "file", "new_string": "b", "insert": "append"}, {"2/0~": "no line end", "1/notes/0~": "no line end"}),
         ("edit_file", {"path": "file", "new_string": "0", "insert": "prepend"}, {"2/0~": "no line end"}),
         ("edit_file", {"path": "file", "new_string": "\n", "insert": "prepend"}, {"2": ()})],
         {"file": "\n0ab"}),

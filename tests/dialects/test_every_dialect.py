@@ -5,6 +5,7 @@ function of the speaker that makes them if it must look something up first. Acts
 tool are left out. In the scenario, the dialect `agentfs` does them in the same workspace.
 """
 
+# ruff: noqa: E501 - a row of a table is one line
 import difflib
 import json
 import os
@@ -78,10 +79,7 @@ SPOKEN = {
         "write": call(f"{EDITOR} command=create path file_text"),
         "edit": call(f"{EDITOR} command=str_replace path old_str new_str"),
     },
-    "apply-patch": {
-        "write": lambda path, text: patch("*** Add File: {}\n+{}")(path, text.rstrip()),
-        "edit": patch("*** Update File: {}\n@@\n-{}\n+{}"),
-    },
+    "apply-patch": {"write": lambda path, text: patch("*** Add File: {}\n+{}")(path, text.rstrip()), "edit": patch("*** Update File: {}\n@@\n-{}\n+{}")},
     "memory": {
         **dict.fromkeys(("look", "read"), call("memory command=view path", in_memory)),
         "write": call("memory command=create path file_text", in_memory),
@@ -91,10 +89,7 @@ SPOKEN = {
         "look": call("ls path"), "find": call("glob pattern"), "search": call("grep pattern path"),
         "read": call("read file_path"), "write": call("write file_path content"), "edit": by_line_id,
     },
-    "dominds": {
-        "look": call("list_dir path"), "search": call("ripgrep_snippets pattern path"),
-        "read": call("read_file path"),
-    },
+    "dominds": {"look": call("list_dir path"), "search": call("ripgrep_snippets pattern path"), "read": call("read_file path")},
     "tree-sitter-analyzer": {
         "look": lambda path: ("list_files", {"roots": [path], "depth": 1}),
         "find": lambda pattern: ("list_files", {"roots": ["."], "pattern": pattern, "glob": True}),
@@ -412,8 +407,7 @@ SEARCHES = {
     "wave": (call("Grep pattern=needle path glob"), "counts"),
     "rye": (call("grep pattern=needle path include"), "matches/file"),
     "dominds": (call("ripgrep_files pattern=needle path globs"), "matches/path"),
-    "tree-sitter-analyzer": (
-        lambda path, glob: ("find_and_grep", _globs({"roots": [path]}, glob)), "file_counts"),
+    "tree-sitter-analyzer": (lambda path, glob: ("find_and_grep", _globs({"roots": [path]}, glob)), "file_counts"),
 }  # fmt: skip
 RG_GLOBS = ["*.c", "src/*.c", "src/**", "!src/core/**", "**/core/*.c", "!src/*.c", "{src,lib}/*.c", "s*/a.c"]
 
@@ -509,11 +503,8 @@ def test_the_instructions_say_which_files_a_write_replaces(tmp_path, dialect, ov
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments"), [
-    *(("codescout", *call) for call in (
-        ("search_pattern", {"pattern": "needle"}), ("find_file", {"pattern": "**/*.txt"}),
-        ("list_dir", {"recursive": True}))),
-    *(("tree-sitter-analyzer", *call) for call in (
-        ("search_content", {"query": "needle"}), ("list_files", {}), ("find_and_grep", {"query": "needle"}))),
+    *(("codescout", *call) for call in (("search_pattern", {"pattern": "needle"}), ("find_file", {"pattern": "**/*.txt"}), ("list_dir", {"recursive": True}))),
+    *(("tree-sitter-analyzer", *call) for call in (("search_content", {"query": "needle"}), ("list_files", {}), ("find_and_grep", {"query": "needle"}))),
 ])  # fmt: skip
 @pytest.mark.parametrize("start", [".", "src", "src/in"])
 def test_absolute_paths_in_a_working_directory_are_those_of_the_files(tmp_path, name, tool, arguments, start):

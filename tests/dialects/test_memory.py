@@ -302,8 +302,7 @@ WORDING = (
     (r"is not a file\.$", "does not exist. Please provide a valid path.", "str_replace insert"),
     (r"\. Please provide a valid path\.$", "", "insert"),
     (r"within the range \[(.*)\]\.$", r"within the range of lines of the file: [\1]", "insert"),
-    (r"^(The path|File(?= /)|The destination|Invalid)", r"Error: \1",
-     "create str_replace insert delete rename"),
+    (r"^(The path|File(?= /)|The destination|Invalid)", r"Error: \1", "create str_replace insert delete rename"),
 )  # fmt: skip
 
 

@@ -100,8 +100,7 @@ ANSWERS = [
     ("str_replace", {"path": "primes.py", "old_str": "limit + 1)\n", "new_str": "limit + 1):\n"}, {
         "content^": EDITED, "content~": ["\n     2\t    for num in range(2, limit + 1):\n", "\nReview the changes and make sure they are as expected"]},
      PRIMES.replace("+ 1)", "+ 1):")),
-    ("str_replace", {"path": "primes.py", "old_str": ALMOST, "new_str": "x\n"}, {
-        "error/code": "no_match", "content~": "2|    for num in range(2, limit + 1)"}),
+    ("str_replace", {"path": "primes.py", "old_str": ALMOST, "new_str": "x\n"}, {"error/code": "no_match", "content~": "2|    for num in range(2, limit + 1)"}),
     ("str_replace", {"path": "primes.py", "old_str": "return", "new_str": "yield"}, {
         "content^": f"{SEVERAL}\n", "content~": "return False", "content!": "replace_all", "error": {"code": "ambiguous", "message": SEVERAL}}),
     *(("str_replace", {"path": "primes.py", "old_str": "retrun True maybe", "new_str": "x"}, {

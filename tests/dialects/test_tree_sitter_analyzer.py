@@ -214,8 +214,7 @@ TIMEOUTS = [
     ("search_content", {**SLOW, "files": ["fast.txt", "slow.txt"], "query": "^(a|aa)+$(?!.)|aaa"}, {"hits/0": ("fast.txt", 1)}),  # what was found by then
     ("search_content", {"roots": ["README.md"], "query": "TODO", "timeout_ms": 60_000}, {
         "notes": ("timeout_ms was lowered from 60,000 to 30,000, the maximum",)}),
-    ("find_and_grep", {"roots": ["."], "pattern": "slow", "query": "(a|aa)+(?!.)", "timeout_ms": 200}, {
-        "value/meta/truncated": True, "said~": "out of time"}),
+    ("find_and_grep", {"roots": ["."], "pattern": "slow", "query": "(a|aa)+(?!.)", "timeout_ms": 200}, {"value/meta/truncated": True, "said~": "out of time"}),
 ]  # fmt: skip
 
 
