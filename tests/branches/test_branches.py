@@ -32,43 +32,53 @@ def test_tools_and_commands_of_a_branch_see_one_tree_and_leave_the_parent_alone(
     assert not (tree / "n").exists()
 
 
+def read_tree(tree: Path) -> dict[str, str]:
+    return {f"{each.relative_to(tree)}": each.read_text() for each in tree.rglob("*") if each.is_file()}
+
+
+SEVENTEEN = changed(17, "seventeen")
+
+
 def test_a_merge_is_one_step_with_the_lines_of_both(branch, ws, tree):
     branch.run("sed -i s/^3$/three/ src/a.py; mkdir new; echo x > new/x; rm src/b.py")
     ws.host.edit("src/a.py", "\n17\n", "\nseventeen\n")
+    before = read_tree(tree)
     previewed = branch.merge(preview=True)
-    assert "three" not in (tree / "src/a.py").read_text()
+    assert read_tree(tree) == before
     merged = branch.merge()
-    assert merged.merged == previewed.merged == ("src/a.py",)
-    assert (tree / "src/a.py").read_text() == changed(17, "seventeen", changed(3, "three"))
-    assert (tree / "new/x").read_text() == "x\n"
-    assert not (tree / "src/b.py").exists()
-    assert merged.label == "merge: one"
+    assert (merged.merged, merged.label) == (previewed.merged, "merge: one") == (("src/a.py",), "merge: one")
+    assert read_tree(tree) == {
+        "src/a.py": changed(17, "seventeen", changed(3, "three")), "new/x": "x\n", ".env": SECRET
+    }  # fmt: skip
     ws.undo()
-    assert (tree / "src/a.py").read_text() == changed(17, "seventeen")
-    assert (tree / "src/b.py").exists()
-    assert not (tree / "new").exists()
+    assert read_tree(tree) == before == {"src/a.py": SEVENTEEN, "src/b.py": "b\n", ".env": SECRET}
+
+
+@pytest.mark.parametrize(("text", "merged", "equal"), [
+    (SEVENTEEN, ("src/a.py",), ()),  # merged by the journal of the branch
+    (changed(3, "three"), (), ("src/a.py",)),
+], ids=["other lines", "equal lines"])  # fmt: skip
+def test_a_path_that_another_program_has_changed_too_is_merged(branch, tree, text, merged, equal):
+    branch.run("sed -i s/^3$/three/ src/a.py")
+    (tree / "src/a.py").write_text(text)
+    result = branch.merge()
+    assert (result.merged, result.equal, bool(result.files)) == (merged, equal, bool(merged))
+    assert (tree / "src/a.py").read_text() == text.replace("\n3\n", "\nthree\n")
 
 
 def test_a_conflict_names_paths_and_both_texts_and_applies_nothing(branch, ws, tree):
     branch.run("sed -i s/^3$/three/ src/a.py; echo other > n; echo b2 > src/b.py")
     ws.host.edit("src/a.py", "\n3\n", "\ndrei\n")
     ws.host.write("n", "mine\n")
+    before = read_tree(tree)
     error = refused(branch.merge, "conflict")
     assert re.search(r'"n" was created by(?s:.*)"src/a.py" was changed \(line 3\)', str(error))
     first, second = error.details["conflicts"]
     assert (first["path"], first["branch"], first["parent"]) == ("n", "other\n", "mine\n")
     assert (second["path"], second["lines"]) == ("src/a.py", [[3, 3]])
-    assert (tree / "src/b.py").read_text() == "b\n"
+    assert read_tree(tree) == before
     branch.merge(paths="src/b.py")
-    assert (tree / "src/b.py").read_text() == "b2\n"
-    assert (tree / "n").read_text() == "mine\n"
-
-
-def test_a_path_that_another_program_has_changed_too_is_merged_by_the_journal_of_the_branch(branch, tree):
-    branch.run("sed -i s/^3$/three/ src/a.py")
-    (tree / "src/a.py").write_text(changed(17, "seventeen"))
-    assert branch.merge().merged == ("src/a.py",)
-    assert (tree / "src/a.py").read_text() == changed(17, "seventeen", changed(3, "three"))
+    assert read_tree(tree) == before | {"src/b.py": "b2\n"}
 
 
 def test_without_a_base_a_path_that_both_have_changed_is_a_conflict(branch, tree):
@@ -89,7 +99,7 @@ def test_the_next_merge_begins_with_what_was_merged(branch, tree):
     (tree / "src/a.py").write_text(changed(17, "seventeen", changed(3, "three")))
     branch.run("sed -i s/^three$/3/ src/a.py")  # takes back what was merged
     branch.merge()
-    assert (tree / "src/a.py").read_text() == changed(17, "seventeen")
+    assert (tree / "src/a.py").read_text() == SEVENTEEN
 
 
 def test_regression_a_merge_that_was_undone_is_no_base(branch, ws, tree):
@@ -109,17 +119,6 @@ def test_regression_a_merge_that_was_undone_is_no_base(branch, ws, tree):
     ws.undo(steps=2)
     ws.redo(steps=2)
     assert not branch.merge().files
-
-
-def read_tree(tree: Path) -> dict[str, str]:
-    return {f"{each.relative_to(tree)}": each.read_text() for each in tree.rglob("*") if each.is_file()}
-
-
-def test_equal_changes_are_named(branch, ws):
-    branch.run("sed -i s/^3$/three/ src/a.py")
-    ws.host.edit("src/a.py", "\n3\n", "\nthree\n")
-    merged = branch.merge()
-    assert (merged.equal, merged.merged, merged.files) == (("src/a.py",), (), ())
 
 
 def test_rules_and_the_callback_judge_a_merge(opened, tree):
