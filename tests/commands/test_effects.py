@@ -1,5 +1,6 @@
 """Every difference that a command makes is applied, undone and named, or named as what it is."""
 
+# ruff: noqa: E501 - a row of a table is one line
 import shutil
 import subprocess
 import time
@@ -138,11 +139,7 @@ def test_hard_links_are_applied_as_copies_and_named(staged, tree):
     *(
         (lambda ws, top=top: ws.move("precious", f"{top}/precious"), command.replace("TOP", top))
         for top in ("d", "ignored")
-        for command in (
-            "rm -rf TOP",
-            "rm -rf TOP; mkdir TOP; echo new > TOP/new",
-            "rm -rf TOP; echo file > TOP",
-        )
+        for command in ("rm -rf TOP", "rm -rf TOP; mkdir TOP; echo new > TOP/new", "rm -rf TOP; echo file > TOP")
     ),
 ])  # fmt: skip
 def test_regression_what_another_does_meanwhile_is_a_conflict_and_stays(staged, tree, tmp_path, act, command):

@@ -1,5 +1,6 @@
 """Limits of a staged command; another user stages too, and a system that cannot says why."""
 
+# ruff: noqa: E501 - a row of a table is one line
 import json
 import os
 import shlex
@@ -157,12 +158,7 @@ def bubblewrap(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("version", "error", "reason", "hint"), [
-    (
-        "bubblewrap 0.12.1",
-        "bwrap: No permissions to create a new namespace",
-        "No permissions to create a new namespace",
-        "namespace",
-    ),
+    ("bubblewrap 0.12.1", "bwrap: No permissions to create a new namespace", "No permissions to create a new namespace", "namespace"),
     ("bubblewrap 0.11.0", "bwrap: Can't make overlay mount", "Can't make overlay mount", "overlays"),
 ])  # fmt: skip
 def test_the_reason_of_the_system_is_given(opened, tree, bubblewrap, version, error, reason, hint):

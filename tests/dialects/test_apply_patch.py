@@ -118,14 +118,9 @@ def test_a_patch_changes_files_and_is_undone(apply, ws, tmp_path, tree_of, name)
 def test_a_failed_patch_says_that_nothing_was_changed(apply, tree_of, lines, code, said):
     before = tree_of()
     first = (
-        "*** Add File: new/a.txt",
-        "+1",
-        "*** Update File: dos.txt",
-        "*** Move to: unix.txt",
-        "@@",
-        "-a",
+        "*** Add File: new/a.txt", "+1", "*** Update File: dos.txt", "*** Move to: unix.txt", "@@", "-a",
         "+A",
-    )
+    )  # fmt: skip
     failed = apply(*first, "*** Delete File: unix.txt", *lines)
     assert failed.error["code"] == code, failed.content
     assert said in failed.content

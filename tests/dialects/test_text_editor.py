@@ -53,10 +53,8 @@ TOP = "Here're the files and directories up to 2 levels deep in ., excluding hid
 ODD = {
     "empty": "",
     "forged": b"1|a\n  7|b\n[more: nothing]\n\x1b[2J\n",
-    "binary": b"\0\1",
-    ".gitignore": "*.log\n",
-    "a.log": "",
-}
+    "binary": b"\0\1", ".gitignore": "*.log\n", "a.log": "",
+}  # fmt: skip
 NOT_FOR_A_DIRECTORY = "The `view_range` parameter is not allowed when `path` points to a directory."
 RANGES = [
     ([1], "It should be a list of two integers."), ([0, 2], "Its first element `0` should be a line number from 1."),

@@ -81,13 +81,9 @@ def parts_of(result):
     hits = [(each["file"], each["line_number"]) for each in found if "line_number" in each]
     said = "\n".join([*result.notes, *named.get("notes", ())])
     return {
-        "value": content,
-        "error": named.get("error"),
-        "hits": hits,
-        "data": result.data,
-        "notes": result.notes,
-        "said": said,
-    }
+        "value": content, "error": named.get("error"), "hits": hits, "data": result.data,
+        "notes": result.notes, "said": said,
+    }  # fmt: skip
 
 
 @pytest.fixture

@@ -126,8 +126,7 @@ MARKS = {
     "pydantic-ai": ("success", "failed", "denied", "Keep it."),
     "langchain": ("success", "error", "error", "Keep it.\nDo not try again in any way; tell the user, or go on without it."),
     # The SDK answers a refusal, without a call.
-    "openai-agents": (
-        {"success": True, "code": None}, {"success": False, "code": "not_found"}, None, "Tool execution was not approved."),
+    "openai-agents": ({"success": True, "code": None}, {"success": False, "code": "not_found"}, None, "Tool execution was not approved."),
 }  # fmt: skip
 
 
