@@ -231,34 +231,6 @@ def test_a_permission_manager_is_asked(ws, tmp_path):
         ToolContext(permission_manager=object())
 
 
-@pytest.mark.parametrize(("mode", "answer", "edits", "reads"), [
-    (None, None, True, True), ("default", None, True, True), ("default", False, False, False),
-    ("acceptEdits", False, True, False), ("plan", True, False, True), ("plan", None, False, True),
-    ("bypassPermissions", False, True, True), ("yolo", True, False, False), ("bypass", True, False, False),
-    ("", True, True, True),
-])  # fmt: skip
-def test_permission_modes(ws, mode, answer, edits, reads):
-    context = {} if mode is None else {"permissionMode": mode}
-    if answer is not None:
-        context["canUseToolCallback"] = lambda *_: answer
-    change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
-    assert execute(ws, "Edit", change, **context).success is edits
-    assert execute(ws, "Read", {"file_path": "README.md"}, **context).success is reads
-
-
-@pytest.mark.parametrize(("policy", "context"), [
-    ({"mode": "plan"}, {"permissionMode": "bypassPermissions"}),
-    ({"deny": ("edit",)}, {"permissionMode": "bypassPermissions"}),
-    ({"on_ask": lambda _: False}, {"canUseToolCallback": lambda *_: True}),
-    ({"on_ask": lambda _: False}, {"permissionMode": "default"}),
-])  # fmt: skip
-def test_a_context_does_not_loosen_the_plan_mode_of_the_workspace(tmp_path, policy, context):
-    (tmp_path / "a").write_text("1\n")
-    with Workspace(tmp_path, policy=Policy(**policy)) as ws:
-        change = {"file_path": "a", "old_string": "1", "new_string": "2"}
-        assert execute(ws, "Edit", change, **context).error["code"] == "refused"
-
-
 @pytest.mark.parametrize(("answer", "allowed"), [(True, True), (False, False), (1, False), (None, False)])
 def test_the_callback_decides(ws, answer, allowed):
     asked = []
@@ -277,28 +249,42 @@ def test_the_callback_decides(ws, answer, allowed):
     assert asked == [("Edit", change)] * 2
 
 
-@pytest.mark.parametrize(("policy", "context", "edits_asked", "reads_asked"), [
-    ({}, {}, True, True),
-    ({}, {"permissionMode": "default"}, True, True),
-    ({}, {"permissionMode": "acceptEdits"}, False, True),
-    ({}, {"permissionMode": "bypassPermissions"}, False, False),
-    ({}, {"permissionMode": "plan"}, False, True),
-    ({}, {"permissionMode": "yolo"}, False, False),
-    ({"mode": "accept_edits"}, {}, False, True),
-    ({"allow": ("*",)}, {}, True, True),
-    ({"deny": ("edit",)}, {}, False, True),
-    ({"on_ask": lambda _: False}, {}, False, False),
-    ({}, {"permissionManager": lambda _: False}, False, False),
-])  # fmt: skip
-def test_when_the_callback_is_not_asked(tmp_path, policy, context, edits_asked, reads_asked):
+REFUSE = {"on_ask": lambda _: False}
+
+
+# The policy of the workspace, the context with its callback's answer, whether Edit and Read work, and who is asked.
+@pytest.mark.parametrize(("policy", "mode", "answer", "edits", "reads", "asked"), [
+    *(({}, *row) for row in (
+        (None, None, True, True, ""), ("default", None, True, True, ""), ("plan", None, False, True, ""), (None, True, True, True, "Edit Read"),
+        ("", True, True, True, "Edit Read"), ("default", True, True, True, "Edit Read"), ("default", False, False, False, "Edit Read"),
+        ("acceptEdits", True, True, True, "Read"), ("acceptEdits", False, True, False, "Read"), ("plan", True, False, True, "Read"),
+        *(("bypassPermissions", answer, True, True, "") for answer in (True, False)), *((other, True, False, False, "") for other in ("yolo", "bypass")))),
+    ({"mode": "accept_edits"}, None, True, True, True, "Read"), ({"allow": ("*",)}, None, True, True, True, "Edit Read"),
+    ({"deny": ("edit",)}, None, True, False, True, "Read"), (REFUSE, None, True, False, False, ""),
+    # A context does not loosen the policy.
+    *((policy, "bypassPermissions", None, False, True, "") for policy in ({"mode": "plan"}, {"deny": ("edit",)})),
+    (REFUSE, "default", None, False, True, ""),
+], ids=lambda each: None if isinstance(each, dict) else str(each))  # fmt: skip
+def test_permission_modes_and_when_the_callback_is_asked(tmp_path, policy, mode, answer, edits, reads, asked):
     (tmp_path / "a").write_text("1\n")
-    asked = []
+    called = []
+    context = {} if mode is None else {"permissionMode": mode}
+    if answer is not None:
+        context["canUseToolCallback"] = lambda tool, _: called.append(tool) or answer
     with Workspace(tmp_path, policy=Policy(**policy)) as ws:
-        context = {**context, "canUseToolCallback": lambda tool, _: asked.append(tool) or True}
-        execute(ws, "Edit", {"file_path": "a", "old_string": "1", "new_string": "2"}, **context)
-        execute(ws, "Read", {"file_path": "a"}, **context)
+        edit = execute(ws, "Edit", {"file_path": "a", "old_string": "1", "new_string": "2"}, **context)
+        assert (edit.success, edits or not policy or edit.error["code"] == "refused") == (edits, True)
+        assert execute(ws, "Read", {"file_path": "a"}, **context).success is reads
         execute(ws, "Read", {"no such argument": "a"}, **context)
-    assert asked == ["Edit"] * edits_asked + ["Read"] * reads_asked
+    assert called == asked.split()
+
+
+def test_a_permission_manager_that_refuses_comes_before_the_callback(ws):
+    asked = []
+    context = {"permissionManager": lambda _: False, "canUseToolCallback": lambda *_: asked.append(1) or True}
+    for name, given in (("Edit", {"old_string": "thing", "new_string": "x"}), ("Read", {})):
+        execute(ws, name, {"file_path": "README.md", **given}, **context)
+    assert not asked
 
 
 def test_arguments_that_one_changes_reach_the_next(ws):
