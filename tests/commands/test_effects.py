@@ -106,18 +106,6 @@ def test_a_touched_file_is_judged_as_edited(opened, tree):
     assert (tree / "src/a.py").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize(("command", "what", "path"), [
-    ("mkfifo pipe", "special file", "pipe"),
-    ("echo x > a; chmod 4755 a", "setuid or setgid bit", "a"),
-    ('echo x > a; python3 -c \'import os; os.setxattr("a", "user.x", b"y")\'', "extended attribute", "a"),
-])  # fmt: skip
-def test_what_is_not_applied_is_named(staged, tree, command, what, path):
-    result = staged.run(command)
-    assert result.exit_status == 0, result.text
-    assert result.changes.not_covered == {what: 1}
-    assert f'not applied: {what}: "{path}"' in result.text
-
-
 def test_hard_links_are_applied_as_copies_and_named(staged, tree):
     result = staged.run("echo x > a; ln a b")
     assert result.changes.not_covered == {"hard link": 1}

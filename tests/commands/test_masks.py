@@ -61,6 +61,8 @@ def test_regression_directories_with_protected_files_are_removed_and_moved(stage
     ("ln .env plain", "copy of a protected file", "plain"),
     ("git remote add origin https://example.com/x.git", "change of a protected file", ".git/config"),
     ("git config core.fsmonitor ./run", "change of a protected file", ".git/config"),
+    ("mkfifo pipe", "special file", "pipe"), ("echo x > a; chmod 4755 a", "setuid or setgid bit", "a"),
+    ('echo x > a; python3 -c \'import os; os.setxattr("a", "user.x", b"y")\'', "extended attribute", "a"),
 ])  # fmt: skip
 def test_regression_what_happens_to_a_protected_name_is_not_applied_and_named(
     staged, repository, command, what, path
@@ -68,6 +70,7 @@ def test_regression_what_happens_to_a_protected_name_is_not_applied_and_named(
     before = snapshot(repository)
     result = staged.run(f"{command} && echo fine > fine")
     assert result.exit_status == 0, result.text
+    assert result.changes.not_covered[what] == 1
     assert f'not applied: {what}: "{path}"' in result.text
     assert (repository / "fine").read_text() == "fine\n"
     for kept in (".env", ".git/config"):
