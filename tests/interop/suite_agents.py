@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from anthropic import beta_tool
 from deepagents import create_deep_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
@@ -89,7 +88,7 @@ async def with_deepagents(ws):
     ))  # fmt: skip
 
 
-# Anthropic: its own types of tools in a loop, and the tool runner of its SDK.
+# Anthropic: its own types of tools in a loop. `calls_in_frameworks.py` has the tool runner of its SDK.
 
 
 async def with_anthropic_types(ws):
@@ -116,21 +115,7 @@ async def with_anthropic_types(ws):
     return [text for text, _ in script.answers[:-1]]
 
 
-async def with_anthropic_runner(ws):
-    script = Script(*calls(
-        lambda old, new: ("edit", {"path": "app.py", "old_string": old, "new_string": new}),
-        lambda line: ("run", {"command": line}), ("read", {"path": ".env"}),
-    ))  # fmt: skip
-    tools = [beta_tool(each) for each in ws.tools(["edit", "run", "read"]).functions()]
-    client(script).beta.messages.tool_runner(
-        model="m", max_tokens=9, tools=tools, messages=[{"role": "user", "content": "go"}]
-    ).until_done()
-    return [text for text, _ in script.answers]
-
-
-@pytest.mark.parametrize("agent", [
-    with_pydantic_ai, with_deepagents, with_anthropic_types, with_anthropic_runner,
-])  # fmt: skip
+@pytest.mark.parametrize("agent", [with_pydantic_ai, with_deepagents, with_anthropic_types])
 async def test_an_agent_fixes_the_program_sees_no_secret_and_is_undone(tmp_path, agent):
     with task(tmp_path) as ws:
         _, first, _, second, refused, cat = await agent(ws)
