@@ -29,10 +29,10 @@ MOST = {
     ("editing",): 2_120,
     ("history",): 2_741,
     ("reading", "shown"): 1_205,
-    ("search", "patterns"): 2_746,
+    ("search", "patterns"): 2_745,
     ("watch",): 1_118,
     ("tree",): 1_044,
-    ("text",): 963,
+    ("text",): 941,
     ("fs",): 2_721,
     ("base",): 680,
     ("",): 1_509,  # the modules at the top

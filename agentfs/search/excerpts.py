@@ -32,8 +32,7 @@ def excerpt(
 
 
 def _cut_lines(text: str, line_chars: int) -> tuple[str, ...]:
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return tuple([cut_line(line, line_chars) for line in lines])
+    return tuple(cut_line(line, line_chars) for line in text.removesuffix("\n").split("\n")) if text else ()
 
 
 def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:

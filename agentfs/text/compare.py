@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agentfs.text.lines import common_prefix, common_suffix
+from agentfs.text.lines import common_ends
 
 ChangedRange = tuple[int, int, int, int]  # start and end in old, start and end in new
 
@@ -22,8 +22,7 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedRange]:
     The ranges are not always git's if a line has many copies, or if hundreds of lines that both texts have
     were moved.
     """
-    head = common_prefix(old, new)
-    tail = common_suffix(old, new, min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     old_end, new_end = len(old) - tail, len(new) - tail
     old_same: list[int] = []
     new_same: list[int] = []
@@ -97,10 +96,9 @@ def _same_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, i
     while parts:
         old_start, old_end, new_start, new_end = parts.pop()
         before, after = old[old_start:old_end], new[new_start:new_end]
-        head = common_prefix(before, after)
+        head, tail = common_ends(before, after)
         if head:
             yield old_start, new_start, head
-        tail = common_suffix(before, after, min(len(before), len(after)) - head)
         before, after = before[head : len(before) - tail], after[head : len(after) - tail]
         if tail:
             parts.append((old_end - tail, old_end, new_end - tail, new_end))

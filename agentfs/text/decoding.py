@@ -136,11 +136,10 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         AgentFSError: `binary`, as for `candidates`, or `encoding` if the bytes are not text in `encoding`.
     """
     for bom, codec in candidates(data, encoding):
-        if encoding is not None or bom or codec in {"utf-8", UNKNOWN_8BIT}:
-            text = _strictly(data[len(bom) :] if bom else data, codec)
-        else:  # ASCII counts as text also in a 7-bit codec, as for `grep`
-            text = data.decode("ascii") if data.isascii() else _exactly(data, codec)
-        if text is not None:
+        is_declared = encoding is None and not bom and codec not in {"utf-8", UNKNOWN_8BIT}
+        # ASCII counts as text also in a 7-bit codec, as for `grep`.
+        read_as = "ascii" if is_declared and data.isascii() else codec
+        if (text := _decoded(data[len(bom) :], read_as, exact=is_declared)) is not None:
             return Decoded(text, codec, bom)
     raise not_text_in(codec_name(encoding or UNKNOWN_8BIT))
 
@@ -160,7 +159,7 @@ def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
         AgentFSError: `encoding` if the bytes are not text in that encoding.
     """
     bom, named = codec_of(data, encoding)
-    text = (_exactly if exact else _strictly)(data[len(bom) :], named)
+    text = _decoded(data[len(bom) :], named, exact=exact)
     if text is None:
         raise not_text_in(named)
     return Decoded(text, named, bom)
@@ -221,20 +220,14 @@ def codec_name(encoding: str) -> str:
 
 def likely_encoding(data: bytes) -> str:
     """Return a codec in which the bytes of a file in an unknown 8-bit encoding are text."""
-    return next(name for name in _LIKELY if _exactly(data, name) is not None)
+    return next(name for name in _LIKELY if _decoded(data, name, exact=True) is not None)
 
 
-def _strictly(data: bytes, encoding: str) -> str | None:
-    try:
-        return data.decode(_PYTHON_CODECS.get(encoding, encoding))
-    except UnicodeError:  # some codecs raise it instead of UnicodeDecodeError
-        return None
-
-
-def _exactly(data: bytes, encoding: str) -> str | None:
-    """Decode bytes; return None if the codec would not encode the text to the same bytes again."""
-    text = _strictly(data, encoding)
-    with suppress(UnicodeError):
-        if text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data:
+def _decoded(data: bytes, encoding: str, *, exact: bool) -> str | None:
+    """Return the text of bytes, or None; if `exact`, the codec must encode it to the same bytes again."""
+    codec = _PYTHON_CODECS.get(encoding, encoding)
+    with suppress(UnicodeError):  # some codecs raise it instead of UnicodeDecodeError
+        text = data.decode(codec)
+        if not exact or text.encode(codec) == data:
             return text
     return None

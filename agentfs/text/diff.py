@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from io import StringIO
 from itertools import pairwise
 from typing import NamedTuple
 
 from agentfs.text.compare import ChangedRange, changed_lines
 from agentfs.text.display import cut_line, cut_mark, visible_lines
-from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
+from agentfs.text.lines import common_ends, lf_view, line_start
 
 # The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
@@ -189,7 +190,7 @@ def _around_changes(lines: Sequence[str]) -> list[str]:
     shown = list(lines)
     texts = [at for at, line in enumerate(lines) if line[:1] != "\\"]  # "\ No newline at end of file"
     for old, new in pairwise(texts):
-        start = common_prefix(lines[old][1:], lines[new][1:]) - _LINE_CHARS // 4
+        start = common_ends(lines[old][1:], lines[new][1:])[0] - _LINE_CHARS // 4
         if lines[old][:1] == "-" and lines[new][:1] == "+" and start > 0:
             for at in (old, new):
                 shown[at] = f"{lines[at][0]}{cut_mark(start)}{lines[at][1 + start :]}"
@@ -198,8 +199,7 @@ def _around_changes(lines: Sequence[str]) -> list[str]:
 
 def _changed_part(old: str, new: str) -> tuple[int, int, int]:
     """Return the range of lines that covers all changes: its start, and its end in each text."""
-    same = common_prefix(old, new)
-    tail = common_suffix(old, new, min(len(old), len(new)) - same)
+    same, tail = common_ends(old, new)
     old_end, new_end = len(old) - tail, len(new) - tail
     if (old_end and old[old_end - 1] != "\n") or (new_end and new[new_end - 1] != "\n"):
         old_end = old.find("\n", old_end) + 1 or len(old)
@@ -213,11 +213,7 @@ def line_count(text: str) -> int:
 
 def split_lines(text: str) -> list[str]:
     r"""Return the lines of a text with their ends; only `\n` ends a line."""
-    # `bodies_of` would split a last line without `\n` at its `\r`.
-    parts = text.split("\n")
-    last = parts.pop()
-    lines = [part + "\n" for part in parts]
-    return [*lines, last] if last else lines
+    return [*StringIO(text, newline="\n")]
 
 
 def _grouped(changes: Sequence[ChangedRange]) -> list[list[ChangedRange]]:
@@ -238,8 +234,5 @@ def _range(start: int, end: int) -> str:
 
 
 def _marked(mark: str, lines: str) -> str:
-    if not lines:
-        return ""
-    if lines.endswith("\n"):
-        return mark + lines[:-1].replace("\n", f"\n{mark}") + "\n"
-    return mark + lines.replace("\n", f"\n{mark}") + "\n\\ No newline at end of file\n"
+    text = "".join([mark + line for line in split_lines(lines)])
+    return text if text[-1:] in {"", "\n"} else f"{text}\n\\ No newline at end of file\n"

@@ -39,15 +39,8 @@ def visible_lines(bodies: Sequence[str]) -> list[str]:
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
     """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
-    last = first + len(bodies) - 1
-    width = width or len(str(last))
-    lines: list[str] = []
-    # Numbers of equally many digits share their padding: three times as fast as formatting each.
-    while (number := first + len(lines)) <= last:
-        digits = len(str(number))
-        pad, part = " " * (width - digits), bodies[number - first : 10**digits - first]
-        lines += [f"{pad}{n}|{body}" for n, body in enumerate(part, number)]
-    return lines
+    width = width or len(str(first + len(bodies) - 1))
+    return [f"{str(number).rjust(width)}|{body}" for number, body in enumerate(bodies, first)]
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:

@@ -83,17 +83,18 @@ def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int
     return len(text) if ahead else position
 
 
-def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many characters (or lines of two lists) are the same at the start of both."""
-    return _most_equal(min(len(one), len(other)), lambda low, high: one[low:high] == other[low:high])
+def common_ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Return how many characters (or lines of two lists) both have in common at the start, and at the end.
 
-
-def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
-    """Return how many characters (or lines of two lists), up to `most`, are the same at the end of both."""
-    ends = len(one), len(other)
-    return _most_equal(
-        most, lambda low, high: one[ends[0] - high : ends[0] - low] == other[ends[1] - high : ends[1] - low]
+    The two parts do not overlap.
+    """
+    first, second = len(one), len(other)
+    most = min(first, second)
+    head = _most_equal(most, lambda low, high: one[low:high] == other[low:high])
+    tail = _most_equal(
+        most - head, lambda low, high: one[first - high : first - low] == other[second - high : second - low]
     )
+    return head, tail
 
 
 def _most_equal(high: int, equal: Callable[[int, int], bool]) -> int:
@@ -155,7 +156,8 @@ class View:
         return here, there
 
 
-def _replaced(source: str, pieces: Iterable[Replacement]) -> str:
+def spliced(source: str, pieces: Iterable[Replacement]) -> str:
+    """Return a text after replacements, which are in order and do not overlap."""
     parts: list[str] = []
     position = 0
     for start, end, new in pieces:
@@ -213,7 +215,7 @@ class LfView(EditView):
 
         New line ends are those of the first replaced line, or of the line after which lines are added.
         """
-        return _replaced(self.source, (self._splice(*each) for each in replacements))
+        return spliced(self.source, (self._splice(*each) for each in replacements))
 
     def _splice(self, start: int, end: int, new: str) -> Replacement:
         first, stop, inserted = self._changed_part(start, end, new)
@@ -226,8 +228,7 @@ class LfView(EditView):
     def _changed_part(self, start: int, end: int, new: str) -> Replacement:
         """Leave out the characters that the old and the new text share at either end."""
         old = self.text[start:end]
-        head = common_prefix(old, new)
-        tail = common_suffix(old, new, min(len(old), len(new)) - head)
+        head, tail = common_ends(old, new)
         return Replacement(start + head, end - tail, new[head : len(new) - tail])
 
     @cached_property

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from agentfs.base import call_context
 from agentfs.base.advice import plural
-from agentfs.text.lines import EditView, Replacement
+from agentfs.text.lines import EditView, Replacement, spliced
 
 # The JSON of a notebook with more parts than this would take too much memory.
 _MAX_PARTS = 1_500_000
@@ -129,14 +129,12 @@ def _change(cell: dict[str, Any], place: tuple[int, int], changes: Sequence[Repl
     pairs = joined.count("\r\n")
     if _split(joined, source) != source or pairs not in (0, joined.count("\n")):
         raise NotEditableError("the lines of the cell are stored in an unusual way")
-    text = joined.replace("\r\n", "\n")
-    parts: list[str] = []
-    (first, last), at = place, 0
-    for start, end, new in changes:
-        beyond = end > last  # the line end that is not in the JSON
-        parts += (text[at : start - first], new.removesuffix("\n") if beyond else new)
-        at = min(end, last) - first
-    changed = "".join([*parts, text[at:]])
+    first, last = place
+    pieces = [  # without the line end that is not in the JSON
+        Replacement(start - first, min(end, last) - first, new.removesuffix("\n") if end > last else new)
+        for start, end, new in changes
+    ]
+    changed = spliced(joined.replace("\r\n", "\n"), pieces)
     cell["source"] = _split(changed.replace("\n", "\r\n") if pairs else changed, source)
 
 
