@@ -243,12 +243,13 @@ def changed_files(
             now = read_node(root, path, max_bytes)
         except AgentFSError:
             now = MovedNode("other")
-        moved_from = net[path].moved_from if path in net and base is None else ""
-        change = Change(path, base, now, moved_from)
+        known = net.get(path)
+        change = Change(path, base, now, known.moved_from if known and base is None else "")
         if change.changes_nothing:
-            traced.pop(path, None)
-        elif not has_file(change):
-            directories += [change] if root.may_show(path) else []
+            continue
+        if not has_file(change):
+            is_own = known is not None and known.of_directory
+            directories += [change] if is_own and root.may_show(path) else []
         elif isinstance(base, MovedNode) or isinstance(now, MovedNode):  # others have deleted what was moved
             unknown.append(path)
         else:
