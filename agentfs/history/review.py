@@ -248,8 +248,7 @@ def changed_files(
         if change.changes_nothing:
             continue
         if not has_file(change):
-            is_own = known is not None and known.of_directory
-            directories += [change] if is_own and root.may_show(path) else []
+            directories += [change] if known and known.of_directory and root.may_show(path) else []
         elif isinstance(base, MovedNode) or isinstance(now, MovedNode):  # others have deleted what was moved
             unknown.append(path)
         else:

@@ -230,6 +230,18 @@ def test_hidden_and_special_files_are_not_shown(top: Path):
         assert (top / "a.py").is_file()
 
 
+def test_regression_a_directory_of_another_program_is_neither_shown_nor_taken_back(top: Path):
+    with Workspace(top) as ws:
+        ws.write("d/mine.py", "x\n")
+        ws.undo()
+        (top / "d").mkdir()
+        assert not ws.review().files
+        ws.write("d/mine.py", "x\n")
+        ws.apply_review(reject=ids_of(ws.review()))
+        assert [each.name for each in top.iterdir() if each.is_dir()] == ["d"]
+        assert not list((top / "d").iterdir())
+
+
 def test_json_has_no_text_of_a_page(top: Path):
     with Workspace(top) as ws:
         ws.edit("a.py", "line 3\n", "</script><script>alert(1)</script>\u202e\n")
