@@ -95,14 +95,12 @@ def law(few: int, many: int, *strategies: SearchStrategy[Any], **named: SearchSt
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-
     parser.addoption("--connect", action="store_true", help="run the tests over `connect` to a pipe")
     parser.addoption("--without-programs", action="store_true", help="skip tests of missing programs")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTime())
-
     if config.getoption("--connect"):
         over_pipe = runpy.run_path(str(Path(__file__).parent / "remote" / "over_pipe.py"))
         over_pipe["connect_all"]()
