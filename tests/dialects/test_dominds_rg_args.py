@@ -104,13 +104,13 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-# More spellings, each compared alone.
+# More spellings, each compared alone with patterns that match in most files.
 SPELLINGS = [
     "-i -s", "-Eauto", "-E latin1 -g latin.txt", "-E latin1 -E auto", "-p -I --heading --pretty --no-filename", "-j4 --threads 1 --text",
     "--line-number --with-filename --color never", "--ignore-case", "-s --smart-case", "--fixed-strings -w", "--word-regexp", "-x -w", "-w --line-regexp",
     "-x -F", "-v -w", "--invert-match -x", "-U --multiline-dotall", "-A=3", "--after-context=3", "-A 3 -A 4", "-iwA3", "-A 3 --glob *.py",
-    "-g '*.py' --glob=!t*", "-g '!t*' -g '*.py' -g '!v*'", "-g 'two words'", "--iglob '!n[N-Pn-p]TES.*'", "-tpy --type md", "-T py -tmd",
-    "-t py -g 'translation/**'", "-t py -g '!translation'", "--follow --hidden", "-L -. --no-ignore", "-u --unrestricted", "--sortr=none",
+    "-g '*.py' --glob=!t*", "-g '!t*' -g '*.py' -g '!v*'", "-g 'two words'", "--iglob '!n[N-P]TES.*'", "-tpy --type md", "-T py -tmd",
+    "-t md -g '*.py'", "-t py -g '!translation'", "-o -x", "-o -v", "--follow --hidden", "-L -. --no-ignore", "-u --unrestricted", "--sortr=none",
     "--sort path --sortr modified", "-d 2 -d1", "--max-depth 2 --max-depth=1", "-l --count", "-c --files-with-matches",
 ]  # fmt: skip
 
@@ -201,7 +201,7 @@ def by_us(tree, pattern, rg_args):
 
 
 CASES = [
-    *((PATTERNS[number % len(PATTERNS)], rg_args) for number, rg_args in enumerate(SPELLINGS)),
+    *((pattern, rg_args) for rg_args in SPELLINGS for pattern in ("import", "needle|^$|.*import.*")),
     *(
         pytest.param(PATTERNS[n % len(PATTERNS)], n, marks=[pytest.mark.long] if n >= 72 else [])
         for n in range(1000)
