@@ -3,8 +3,8 @@
     nice .venv/bin/python scripts/mutants.py 40    # random ones; `--seed 3` takes others; or FILE:LINE
 
 The first-tier tests that run its line judge a mutant, in a copy of the working tree. A run with coverage, of
-ten minutes, tells which they are; `--lines FILE` keeps that. If no test runs the line in its own process, the
-tests of the package judge, then `SURFACE`. A reader judges survivors.
+ten minutes, tells which they are; `--lines DIRECTORY` keeps that. If no test runs the line itself, those of
+the package judge, then `SURFACE`. A reader judges survivors.
 """
 
 import argparse
@@ -94,11 +94,27 @@ def run_tests(copy: Path, tests: Sequence[str], *options: str) -> str:
     return "" if done.returncode in {0, 5} else named[1] if named else "the start of the tests"
 
 
+def lines_run(copy: Path, data: Path) -> CoverageData:
+    """Return which tests run which lines. If the directory `data` is missing, run the tests to find out."""
+    if not data.exists():
+        data.mkdir()
+        options = "-n2", "--dist=loadfile", "--cov", "--cov-context=test", "--cov-report="
+        for name in sorted({path.relative_to(copy).parts[1] for path in copy.glob("tests/**/test_*.py")}):
+            os.environ["COVERAGE_FILE"] = str(data / name)
+            run_tests(copy, [f"tests/{name}"], *options)
+    lines = CoverageData(no_disk=True)
+    for path in filter(os.path.getsize, data.iterdir()):
+        part = CoverageData(str(path))
+        part.read()
+        lines.update(part)
+    return lines
+
+
 def tests_of(mutant: Mutant, lines: CoverageData) -> list[str]:
     """Return the tests that judge a mutant, those of its package first."""
     package = f"tests/{OTHER_NAMES.get(mutant.path.parts[1], mutant.path.parts[1])}"
     contexts = lines.contexts_by_lineno(str(mutant.path)).get(mutant.line, [])
-    running = {each.partition("|")[0] for each in contexts} - {""}
+    running = {re.split(r"[|[]", each)[0] for each in contexts} - {""}
     if running:
         return sorted(running, key=lambda test: (not test.startswith(f"{package}/"), test))
     return [package, *SURFACE] if (ROOT / package).is_dir() else SURFACE
@@ -113,8 +129,10 @@ def killer(copy: Path, mutant: Mutant, tests: Sequence[str]) -> str:
         (copy / mutant.path).write_bytes(changed)
         failed = run_tests(copy, tests, "-x", "-n0", *left_out)
         (copy / mutant.path).write_bytes(original)
-        if "::" not in failed or not run_tests(copy, [failed], "-n0"):
+        if not failed or not run_tests(copy, [failed] if "::" in failed else ["--co", *tests], "-n0"):
             return failed
+        if "::" not in failed:
+            raise SystemExit(f"These tests do not start without a mutant: {tests}")
         left_out.append(f"--deselect={failed}")
 
 
@@ -123,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", metavar="NUMBER|FILE:LINE")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lines", type=Path, metavar="FILE", help="coverage data; made if missing")
+    parser.add_argument("--lines", type=Path, metavar="DIRECTORY", help="made if missing")
     asked = parser.parse_args()
     name, _, line = asked.what.partition(":")
     modules = [path.relative_to(ROOT) for path in sorted((ROOT / "agentfs").rglob("*.py"))]
@@ -136,13 +154,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=ROOT.parent) as top:
         left_out = shutil.ignore_patterns(".venv", ".git", "*_cache")
         copy = shutil.copytree(ROOT, Path(top, "copy"), symlinks=True, ignore=left_out)
-        data = (asked.lines or Path(top, "lines")).resolve()
-        if not data.exists():
-            os.environ["COVERAGE_FILE"] = str(data)
-            options = "-n3", "--dist=loadfile", "--cov", "--cov-context=test", "--cov-report="
-            run_tests(copy, ["tests"], *options)
-        lines = CoverageData(str(data))
-        lines.read()
+        lines = lines_run(copy, (asked.lines or Path(top, "lines")).resolve())
         for mutant in chosen:
             test = killer(copy, mutant, tests_of(mutant, lines))
             killed.append(bool(test))
