@@ -143,8 +143,10 @@ def path_lines(paths: Sequence[tuple[str, str]], *, of: int) -> str:
     If there are many, a directory that neighbours share is shown once, above their indented names. It ends
     with `:` if it could be taken for one of the paths.
     """
+    names = "\n".join([f"/{path.rstrip('/')}" for path, _ in paths])
+    is_flat = names.count("/") == len(paths)
     # A name that begins with a space would look indented.
-    if of <= _MOST_WHOLE_PATHS or any("/ " in f"/{path}" for path, _ in paths):
+    if of <= _MOST_WHOLE_PATHS or is_flat or "/ " in names:
         return "\n".join(path + tail for path, tail in paths)
     return "\n".join(_indented(paths, 0, ":" * any(path.endswith("/") for path, _ in paths)))
 
@@ -154,8 +156,8 @@ def _indented(paths: Sequence[tuple[str, str]], above: int, mark: str) -> list[s
     lines: list[str] = []
     for _, group in groupby(paths, lambda each: each[0][: each[0].find("/", above) + 1] or each[0]):
         below = list(group)
-        shared = join(commonpath([dirname(path) for path, _ in below]), "")
-        if len(below) > 1 and len(shared) > above:
+        shared = join(commonpath([dirname(path) for path, _ in below]), "") if len(below) > 1 else ""
+        if len(shared) > above:
             lines.append(shared[above:] + (below.pop(0)[1] if below[0][0] == shared else mark))
             lines += [f" {line}" for line in _indented(below, len(shared), mark)]
         else:

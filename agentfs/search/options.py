@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
 from os import PathLike, fspath
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.base.advice import NextCall
 from agentfs.base.visible import literal
@@ -52,6 +53,12 @@ _LEAST = {
 }
 
 
+@cache
+def _choices_of(kind: Any) -> dict[str, tuple[str, ...]]:
+    """Return the values that the options of a class may have, by the name of the option."""
+    return {each.name: get_args(each.type) for each in fields(kind) if get_origin(each.type) is Literal}
+
+
 @dataclass(frozen=True)
 class _Options:
     """The checks and properties that the options of all searches share."""
@@ -60,10 +67,9 @@ class _Options:
     effect: ClassVar[Effect] = "read"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            choices, value = get_args(field.type), getattr(self, field.name)
-            if get_origin(field.type) is Literal and value not in choices:
-                raise must_be(field.name, "a known value", literal(value), f"Pass {' or '.join(choices)}.")
+        for name, choices in _choices_of(cast("Any", type(self))).items():
+            if (value := getattr(self, name)) not in choices:
+                raise must_be(name, "a known value", literal(value), f"Pass {' or '.join(choices)}.")
         for name, (least, hint) in _LEAST.items():
             value = getattr(self, name, None)
             if value is not None and value < least:
