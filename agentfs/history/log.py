@@ -65,11 +65,6 @@ class Part(NamedTuple):
     step: Step
     paths: Sequence[str]
 
-    @property
-    def toggle(self) -> Toggle:
-        """The toggle of a step that takes this part back, or makes it again."""
-        return Toggle(self.number, self.is_made, tuple(self.paths))
-
     def unit(self, within: Groups) -> object:
         """Return the unit of undo that it belongs to: its step, or a transaction in that of `within`."""
         return self.step.groups[len(within) :][:1] or self.number

@@ -255,9 +255,9 @@ def file_lines(files: Sequence[FileChange], caches: Sequence[str] = ()) -> list[
     return lines
 
 
-def describe_step(step: Step, display: Display = display_name) -> str:
+def describe_step(step: Step) -> str:
     """Return what a step did, in one line."""
-    files = file_changes(step.changes, display=display)
+    files = file_changes(step.changes)
     # Directories are created on the way to files; they are named only if there is nothing else.
     files = tuple(file for file in files if file.type != "directory") or files
     parts = [f"moved {quote(file.moved_from)} to {quote(file.path)}" for file in files if file.moved_from]

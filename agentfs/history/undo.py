@@ -13,7 +13,7 @@ from agentfs.fs import Change, FileNode, Root, collapsed, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.history.journal import Journal
-from agentfs.history.log import Part, UndoPlan, is_in_scope
+from agentfs.history.log import Part, Toggle, UndoPlan, is_in_scope
 from agentfs.history.report import MOST_OFFERED, clash_error, file_changes, file_lines, path_notes
 from agentfs.history.step_merge import Clash, Disk, Outcome, merge_plan
 from agentfs.results import UndoResult
@@ -120,7 +120,7 @@ def _carry_out(
             return plan, outcome, Applied()
         plan = plan.without({each.path for each in clashes})
         outcome = merge_plan(plan, disk)._replace(clashes=clashes)
-    toggles = tuple([part.toggle for part in plan.parts])
+    toggles = tuple([Toggle(part.number, part.is_made, tuple(part.paths)) for part in plan.parts])
     applied = root.apply(
         collapsed(outcome.changes),
         max_bytes=max_bytes,
