@@ -22,6 +22,7 @@ _FREQUENT_WORD = re.compile(
 _FREQUENT_LETTERS = frozenset(" etaoinsr._,")
 _NO_WORD = re.compile(r"(?=[\x00-\x7f])\W")  # in Unicode some marks belong to words
 _WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
+_CLASS_AT_END = (["class", "repeat", "end"], ["set", "repeat", "end"])  # such as blanks at the end of a line
 _CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
 
@@ -66,7 +67,10 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
 
 
 def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
-    """Return a pattern from its first rare text outside groups on; None if a search for it is not faster."""
+    """Return a pattern from its first rare text outside groups on, or a test of the last character of a line.
+
+    Returns None if a search for it is not faster.
+    """
     depth, start = 0, -1
     for at, (token, after) in enumerate(zip(tokens, [*tokens[1:], Token("end", "", 0)], strict=False)):
         depth += (token.kind in {"open", "look"}) - (token.kind == "close")
@@ -75,14 +79,17 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
         is_rare = after.kind == "character" or not token.value.isalnum()
         if start < 0 and depth == 0 and token.kind == "character" and after.low and is_rare:
             start = at
+    kinds = [token.kind for token in tokens]
+    flags = parts[:1] if kinds[:1] == ["flags"] else []
+    if start < 0 and kinds[-3:] in _CLASS_AT_END and tokens[-2].low:
+        return "".join([*flags, f"(?<={parts[-3]})$"])
     # The engine finds a pattern that begins with text fast.
     if start < 0 or all(token.kind in {"start", "edge", "flags"} for token in tokens[:start]):
         return None
     # A frequent character with little text behind it is in most lines.
-    is_short = [token.kind for token in tokens[start:]].count("character") < 3
-    if is_short and tokens[start].value in _FREQUENT_LETTERS:
+    if kinds[start:].count("character") < 3 and tokens[start].value in _FREQUENT_LETTERS:
         return None
-    return "".join([*(each.text for each in tokens[:1] if each.kind == "flags"), *parts[start:], r"[^\n]*"])
+    return "".join([*flags, *parts[start:], r"[^\n]*"])
 
 
 def _begins_with_word(tokens: Sequence[Token]) -> bool:

@@ -75,10 +75,8 @@ def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits, ended_
     """Return which limit ended a search early, and in which file, or "" if it was complete."""
     if skipped.reached is None:
         return ""
-    if skipped.reached == "timeout":
-        limit = f"{call_context.granted(options.timeout, limits.timeout):g} s"
-    else:
-        limit = _REACHED[skipped.reached]
+    seconds = call_context.granted(options.timeout, limits.timeout)
+    limit = _REACHED.get(skipped.reached, f"{seconds:g} s")
     where = f" (it was searching {one_line(display_name(ended_in))})" if ended_in else ""
     advice = Advice("search a smaller directory with ", ParameterName("path", quoted=True))
     return Joined(": ", f"stopped early after {limit}{where}, so there may be more", advice)

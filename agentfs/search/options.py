@@ -317,9 +317,7 @@ def paths_of(path: OneOrMore) -> list[str]:
 
 def as_list(value: OneOrMore | None) -> list[str]:
     """Return one or several texts as a list without empty texts."""
-    if value is None:
-        return []
-    return [each for each in ([value] if isinstance(value, str) else value) if each]
+    return [each for each in ([value] if isinstance(value, str) else value or ()) if each]
 
 
 def _invalid(argument: str, message: str, hint: str, **details: object) -> InvalidArgumentError:

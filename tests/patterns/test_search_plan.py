@@ -137,7 +137,8 @@ def test_the_literals_of_a_pattern(pattern, literals):
     (r"\w+=\w+\(", r"=\w+\([^\n]*"), (r"(?i)[a-z]+\.py", r"(?i)\.py[^\n]*"), (r"^\s*\w+ba$", r"ba$[^\n]*"),
     (r"\w+x=", r"x=[^\n]*"), (r"\w+s\d=", r"=[^\n]*"), (r"\d=?\w", None), (r"\d(=)\w", None), ("", None),
     (r"\w+\.\w+\.\w+\(", r"\.\w+\.\w+\([^\n]*"), (r"\w+\.\w+\.", None), (r"foo\w+=", None), (r"^\bfoo", None),
-    (r"\d=|b", None),
+    (r"\d=|b", None), (r"(?i)[ \t]+$", r"(?i)(?<=[ \t])$"), (r"\d\w*$", None), (r"\s$|\d+$", None),
+    (r"\d{2}\Z", r"(?<=\d)$"),
 ])  # fmt: skip
 def test_the_tail_of_a_pattern_begins_with_its_first_rare_text_behind_something_else(pattern, tail):
     assert make_plan(read_syntax(pattern), lambda *_: False, ignore_case=False).tail == tail
