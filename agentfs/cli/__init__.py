@@ -30,7 +30,7 @@ _COMMANDS = {
         serve_remote,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
         "root! mount state read_only policy deny protect",
-        from_environment=False,  # what it serves is for its command line to say
+        from_environment=False,  # the command line of the client decides what is served
     ),
     "run": Subcommand(
         run_command,
