@@ -108,8 +108,8 @@ class LineSearch:
         if pattern.multiline:
             end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
             return (span for span in self._matched(text, [(0, len(text))]) if span[0] < end)
-        if plan.is_literal and not plan.ignore_case:
-            return _found(text, plan.literals)
+        if plan.is_literal and (not plan.ignore_case or text.isascii()):
+            return _found(text.lower() if plan.ignore_case else text, plan.literals)
         by_line = pattern.by_line or len(text) > pattern.longest
         return self._matched(text, _chunks(text, 1 if by_line else _CHUNK))
 

@@ -186,7 +186,7 @@ class ExcludedNames:
                     deadline=self.deadline,
                     hidden=True,
                     ignored=True,
-                    exclude=partial(names.skips_below, f"{below}/"),
+                    exclude=partial(names.skips, start=f"{below}/"),
                 )
                 for visit in walk:
                     yield visit.directory, names.of(f"{below}/{visit.below}", visit.files)

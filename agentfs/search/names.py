@@ -156,15 +156,15 @@ class NameFilter:
             and not any(self._excludes is not None and self._excludes(path[:end], True) for end in ends)
         )
 
-    def skips(self, below: str, *, is_dir: bool) -> bool:
-        """Return True if `exclude` leaves out an entry, or if no glob can match below a directory."""
+    def skips(self, below: str, is_dir: bool, start: str = "") -> bool:
+        """Return True if `exclude` leaves out an entry, or if no glob can match below a directory.
+
+        `start` ends with `/`, and the path begins there.
+        """
+        below = start + below
         return (self._excludes is not None and self._excludes(below, is_dir)) or (
             is_dir and self._enter is not None and not self._enter(below)
         )
-
-    def skips_below(self, start: str, below: str, is_dir: bool) -> bool:
-        """Return `skips` for a path below a directory, which ends with `/`."""
-        return self.skips(start + below, is_dir=is_dir)
 
     def _reaches(self, excluded: Excluded) -> bool:
         """Return True if a hidden or ignored name could be a result, or lead to one."""
