@@ -1,4 +1,4 @@
-"""`benchmarks/ratios.py` records ratios, and says later that one is worse."""
+"""`benchmarks/ratios.py` records ratios, and says later that one is worse; every benchmark can be started."""
 
 import json
 import subprocess
@@ -10,6 +10,14 @@ import pytest
 from tests.conftest import needs
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "ratios.py"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("script", sorted(each.name for each in SCRIPT.parent.glob("*.py")))
+def test_every_benchmark_finds_what_it_imports(script):
+    """`watch.py` imported a function that another one had lost."""
+    code = f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import {script.removesuffix('.py')}"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.full
