@@ -1,8 +1,7 @@
 """The worst call of every tool on hostile trees: seconds past its deadline, and memory above the start.
 
-Seconds in which other processes had the processor are not counted, where the system says how many (Linux).
-
-Each call runs in a process of its own, as a model or a program would make it, with `Limits(timeout=2)`:
+Each call runs in a process of its own, as a model or a program would make it, with `Limits(timeout=2)`. On
+Linux, seconds in which other processes had the processor are not counted.
 
     python benchmarks/bounds.py            # a table in Markdown
     python benchmarks/bounds.py grep edit  # only the calls whose name has one of these words

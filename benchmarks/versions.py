@@ -2,10 +2,9 @@
 
     PYTHONPATH=. python benchmarks/versions.py OTHER TREE [--rounds 15] [--only NAMES] [--repeat 1] [--cpu]
 
-OTHER is a commit, or the directory of a checkout.
-TREE is copied, so that edits change nothing of it. Each checkout answers from a process of its own that is
-already running; answers are compared before any time counts. `import` and `open` are measured in fresh
-interpreters. On a busy machine, `--cpu` counts processor time, and `--repeat` calls that many times in a row.
+OTHER is a commit, or the directory of a checkout. TREE is copied. Each checkout answers from a process of its
+own that is already running; answers are compared before any time counts. `import` and `open` are measured in
+fresh interpreters. On a busy machine, `--cpu` counts processor time, and `--repeat` calls several times.
 """
 
 import argparse

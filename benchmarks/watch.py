@@ -1,14 +1,13 @@
 """Searches of a watched workspace beside cold ones and `rg`: the same answers first, then the time of each.
 
-The first lines compare processor time with a cold search: of the first calls, which keep a part of the tree
-each, and of searches with memory for all texts, for half of them, and for few.
+The first lines compare processor time with a cold search: of the first calls, which keep a part each, and of
+searches with memory for all texts, for half of them, and for few.
 
     python benchmarks/watch.py TREE [--name linux] [--rounds 7] [--rg RG]
         [--watch-bytes 2147483648] [--json FILE]
 
 Our figures are milliseconds of the call and, in brackets, of the processor; for rg, of the whole process. The
-first use of a pattern is given before its best one. The last two columns are ratios of processor time: first
-use watched / rg, and cold / rg -j1. They hold on a busy machine too.
+first use of a pattern is given before its best one. The last two columns are ratios of processor time.
 """
 
 import argparse
@@ -31,8 +30,7 @@ FIRST_CALLS = 9  # each at most doubles what is kept
 
 def processor_seconds() -> float:
     """Return the processor time of this process, and of the programs that have ended."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
+    return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
 def measure(run: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -56,11 +54,10 @@ def compare_first_calls(tree: str, limits: Limits, rounds: int) -> None:
     """Print the processor time of the first calls, as ratios to a first cold search."""
     usual, calls = [], [[] for _ in range(FIRST_CALLS)]
     for _ in range(rounds):
-        with Workspace(tree, limits=limits) as ws:
-            usual.append(measure(lambda: ws.grep(ABSENT, context=0), 1)[1])
-        with Workspace(tree, limits=limits, watch=True) as ws:
-            for taken in calls:
-                taken.append(measure(lambda: ws.grep(ABSENT, context=0), 1)[1])
+        for watch, kept in ((False, [usual]), (True, calls)):
+            with Workspace(tree, limits=limits, watch=watch) as ws:
+                for taken in kept:
+                    taken.append(measure(lambda: ws.grep(ABSENT, context=0), 1)[1])
     ratios = " ".join(f"{min(taken) / min(usual):.2f}" for taken in calls)
     print(f"first calls / cold ({min(usual):.0f} ms): {ratios}")
 
@@ -76,7 +73,7 @@ def compare_under_pressure(tree: str, cold: Workspace, full: WatchReport, rounds
                 taken = {each: [] for each in (cold, ws)}
                 for _ in range(rounds):
                     for each, times in taken.items():
-                        times.append(measure(lambda: each.grep(pattern, context=0), 1)[1])  # noqa: B023 - as above
+                        times.append(measure(lambda: each.grep(pattern, context=0), 1)[1])  # noqa: B023 - called at once
                 ratios.append(min(taken[ws]) / min(taken[cold]))
             kept = ws.watch.texts / full.texts
             found = " ".join(f"{ratio:.2f}" for ratio in ratios)
