@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TypeVar
 
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, plural
@@ -39,8 +38,8 @@ def visible_lines(bodies: Sequence[str]) -> list[str]:
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
     """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
-    width = width or len(str(first + len(bodies) - 1))
-    return [f"{str(number).rjust(width)}|{body}" for number, body in enumerate(bodies, first)]
+    line = f"%{width or len(str(first + len(bodies) - 1))}d|%s"
+    return [line % numbered for numbered in enumerate(bodies, first)]
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
@@ -174,13 +173,15 @@ def fitted(limits: Limits, *steps: tuple[int, Callable[[int], R]]) -> R:
             result. If nothing fits, the last one makes its shortest.
     """
     for most, render in steps:
-        make = lru_cache(1)(render)  # mostly the full result fits, which is made once
+        last = dict[int, R]()  # mostly the full result, which fits and is made once
 
-        def text(count: int, make: Callable[[int], R] = make) -> str:
-            return make(count).text
+        def text(count: int, render: Callable[[int], R] = render, last: dict[int, R] = last) -> str:
+            last.clear()
+            last[count] = result = render(count)
+            return result.text
 
         if (count := most_that_fit(most, text, limits)) or (most, render) == steps[-1]:
-            return make(count or 1)
+            return last.get(count) or render(count or 1)
     raise ValueError("fitted() needs a step")
 
 
