@@ -12,6 +12,7 @@ import pytest
 
 from agentfs import Workspace, __version__
 from agentfs.cli import main
+from agentfs.cli.output import print_error
 from agentfs.dialects import names as dialect_names
 from agentfs.permissions import READING
 from tests.forked import forked, run_command, text_of
@@ -94,6 +95,13 @@ async def test_the_first_search_of_a_watched_workspace_reports_progress(tmp_path
 
 def test_the_version_is_printed(tree):
     assert run_command("--version", cwd=tree).stdout == f"agentfs {__version__}\n"
+
+
+@pytest.mark.parametrize("terminals", [("stderr",), ()], ids=["terminal", "file"])
+def test_an_error_has_control_characters_only_in_a_file(tree, terminals):
+    _, error = run(tree, lambda: print_error(HOSTILE), terminals=terminals)
+    assert ("\x1b" in error) is (not terminals)
+    assert error.startswith("a")
 
 
 ARGUMENTS = {

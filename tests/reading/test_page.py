@@ -106,6 +106,9 @@ def test_an_empty_file_has_no_lines_and_is_not_an_error(reader, limits, content)
         assert (result.text, result.newline, result.bom) == ("[empty file]", None, bool(content))
     error = reader.error(2, limits=limits)
     assert (error.code, error.details["total_lines"]) == ("past_end", 0)
+    assert "It is empty" in str(error)
+    reader.write(content + b"x\n")
+    assert "offset from 1 to 1" in str(reader.error(2, limits=limits))
 
 
 @both
