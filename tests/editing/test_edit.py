@@ -194,3 +194,14 @@ def test_regression_an_old_text_that_ends_in_a_blank_line_is_found_at_the_end(
     (tmp_path / "f").write_text(text)
     assert ws.edit("f", old, new).applied_via == "trailing_whitespace"
     assert (tmp_path / "f").read_text() == after
+
+
+@pytest.mark.parametrize(("old", "new", "after"), [
+    ("a\nb", "c", "c  \n"), ("a\nb ", "c", "c\n"), ("a \nb", "c ", "c   \n"), ("a \nb\t", "c ", "c \n"),
+])  # fmt: skip
+def test_blanks_at_the_end_of_the_last_line_are_replaced_only_if_the_old_text_has_some(
+    ws, tmp_path, old, new, after
+):
+    (tmp_path / "f").write_text("a   \nb  \n")
+    assert ws.edit("f", old, new).applied_via == "trailing_whitespace"
+    assert (tmp_path / "f").read_text() == after
