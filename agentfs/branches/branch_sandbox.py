@@ -36,7 +36,7 @@ from agentfs.branches.inside import serve_branch
 serve_branch(*sys.argv[2:])
 """
 _END_SECONDS, _PAUSE = 5.0, 0.005  # to wait for the processes of a program that was killed
-_OVERHEAD = 2**24  # bytes of the database of a journal, besides the contents
+_OVERHEAD = 2**24  # bytes of the database of a journal, besides the contents: it is a file too
 _FACTS = "facts.json"
 _MOUNTED = "mounted"  # locked while processes of the sandbox live
 _BUSY = "busy"  # exists while commands may run
@@ -121,7 +121,7 @@ class BranchSandbox:
                     start_new_session=True,
                 )
             self._server = process, first
-            first.begin(2 * self._around.limits.snapshot_bytes + _OVERHEAD)  # the journal is a file too
+            first.begin(2 * self._around.limits.snapshot_bytes + _OVERHEAD, process.pid)
             if not first.number:
                 reason = contents(errors).decode("utf-8", "backslashreplace").strip()
                 raise FileIOError(f"The branch could not be opened: {reason}", details={"reason": reason})

@@ -174,8 +174,7 @@ class _Reader:
 
     def _hides(self, path: str, status: os.stat_result) -> bool:
         """Return True if the upper node hides the entries of the directory below it."""
-        is_directory = stat.S_ISDIR(status.st_mode)
-        return not is_directory or _attributes(self._full(path)).get(OPAQUE) == b"y"
+        return not stat.S_ISDIR(status.st_mode) or _attributes(self._full(path)).get(OPAQUE) == b"y"
 
     def _remove_below(self, directory: str) -> None:
         """Add the removal of all entries of a directory of the tree; later changes replace it."""

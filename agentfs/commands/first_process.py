@@ -27,7 +27,6 @@ exit $status
 """
 MOST_PROCESSES = 8192
 _END_SECONDS = 5.0  # until all processes are gone after the first one was killed
-_CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
 
 
 class FirstProcess:
@@ -62,19 +61,24 @@ class FirstProcess:
         if kind is not None:
             self.end()
 
-    def begin(self, most_bytes: int) -> None:
+    def begin(self, most_bytes: int, child: int) -> None:
         """Limit what all processes may use, files to `most_bytes`, and start the program.
 
-        Each file that it changes has a later time than the files that were changed before.
+        Each file that it changes has a later time than the files that were changed before. `child` is the
+        process that runs `command`. If it is killed, one of its own may wait, with the pipe open, for ever.
         """
-        while b"\n" not in self.report and self._read():
+        either = [self._reported, os.pidfd_open(child)]
+        while (
+            b"\n" not in self.report and self._reported in select.select(either, [], [])[0] and self._read()
+        ):
             pass
+        os.close(either[1])
         with suppress(OSError, ValueError, KeyError):  # if the sandbox cannot be made
             self.number = json.loads(self.report.split(b"\n")[0])["child-pid"]
             self._fd = os.pidfd_open(self.number)
             limit_process(self.number, most_bytes, MOST_PROCESSES)
         while file_clock() <= self._made:
-            time.sleep(_CLOCK_STEP)
+            time.sleep(0.0005)  # less than one step of the file clock
         with suppress(OSError):
             os.write(self._block, b"x")
 

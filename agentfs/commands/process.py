@@ -27,7 +27,6 @@ POLL_SECONDS = 0.05  # between two looks at the call's cancellation
 _READ_BYTES = 64 * 1024
 _TAIL_BYTES = 256 * 1024
 _MARK = "AGENTFS_COMMAND"
-_SWEEPS = 20  # rounds in which processes that keep forking are killed
 
 
 class CapturedOutput:
@@ -178,7 +177,7 @@ class Process:
 
     def _kill_escaped(self) -> None:
         """Kill the processes that have left the group."""
-        for _ in range(_SWEEPS):
+        for _ in range(20):  # they may keep forking
             # While a process executes a program, its environment is empty, so look twice.
             found = self.others() or self.others()
             for process in found:

@@ -33,7 +33,6 @@ _WAYS = (
     'A program chooses with Policy(run=…): "staged" runs a command on a copy, whose changes are applied when'
     ' it ends, "recorded" in the workspace itself.'
 )
-_LONGER = 5  # times the timeout that the next call may have
 
 
 def run(around: Surroundings, request: CommandRequest) -> RunResult:
@@ -203,7 +202,7 @@ def _result(
         "This is a preview: nothing was applied.": request.preview,
     }
     following = None
-    longer = min(request.timeout * _LONGER, around.limits.run_timeout)
+    longer = min(5 * request.timeout, around.limits.run_timeout)
     if not in_time and longer > request.timeout:
         cwd = {} if request.cwd == "." else {"cwd": request.cwd}
         way = {"timeout": int(longer)} if is_staged else {"background": True}

@@ -56,7 +56,7 @@ class StagedProcess(Process):
             counting = [] if bash is None else [bash, "-c", _COUNTING, "bash", str(passed[-1])]
             command = [*self._first.command, *counting, *request.arguments]
             super().__init__(command, request, limits, pass_fds=passed)
-        self._first.begin(limits.snapshot_bytes)
+        self._first.begin(limits.snapshot_bytes, self._child.pid)
 
     @property
     def was_started(self) -> bool:

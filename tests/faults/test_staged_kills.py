@@ -143,3 +143,12 @@ def test_a_sandbox_that_is_not_finished_ends_with_its_program(tmp_path, at):
     root = tmp_path / "tree"
     assert run_in(root, tmp_path / "log", f"close:signal=KILL:when={at}") == "killed"
     assert until(lambda: not processes_in(root))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("at", range(1, 12))
+def test_regression_a_call_ends_if_bubblewrap_is_killed_while_it_starts(tmp_path, at):
+    """A process of it waited for ever, with the pipe open from which the call read."""
+    root = tmp_path / "tree"
+    assert run_in(root, tmp_path / "log", f"prctl:signal=KILL:when={at}", follow=True) in {"io", "done"}
+    assert until(lambda: not processes_in(root))
