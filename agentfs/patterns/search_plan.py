@@ -80,7 +80,7 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
         if start < 0 and depth == 0 and token.kind == "character" and after.low and is_rare:
             start = at
     kinds = [token.kind for token in tokens]
-    flags = parts[:1] if kinds[:1] == ["flags"] else []
+    flags: Sequence[str] = parts[:1] if kinds[:1] == ["flags"] else ()
     if start < 0 and kinds[-3:] in _CLASS_AT_END and tokens[-2].low:
         return "".join([*flags, f"(?<={parts[-3]})$"])
     # The engine finds a pattern that begins with text fast.
