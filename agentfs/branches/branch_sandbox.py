@@ -36,7 +36,7 @@ from agentfs.branches.inside import serve_branch
 serve_branch(*sys.argv[2:])
 """
 _END_SECONDS, _PAUSE = 5.0, 0.005  # to wait for the processes of a program that was killed
-_OVERHEAD = 2**24  # bytes of the database of a journal, besides the contents: it is a file too
+_OVERHEAD = 2**24  # bytes of the database of a journal, a file too, besides the contents
 _FACTS = "facts.json"
 _MOUNTED = "mounted"  # locked while processes of the sandbox live
 _BUSY = "busy"  # exists while commands may run

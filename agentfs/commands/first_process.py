@@ -67,12 +67,10 @@ class FirstProcess:
         Each file that it changes has a later time than the files that were changed before. `child` is the
         process that runs `command`. If it is killed, one of its own may wait, with the pipe open, for ever.
         """
-        either = [self._reported, os.pidfd_open(child)]
-        while (
-            b"\n" not in self.report and self._reported in select.select(either, [], [])[0] and self._read()
-        ):
-            pass
-        os.close(either[1])
+        with os.fdopen(os.pidfd_open(child)) as end:
+            both = self._reported, end.fileno()
+            while b"\n" not in self.report and self._reported in _readable(*both) and self._read():
+                pass
         with suppress(OSError, ValueError, KeyError):  # if the sandbox cannot be made
             self.number = json.loads(self.report.split(b"\n")[0])["child-pid"]
             self._fd = os.pidfd_open(self.number)
@@ -92,9 +90,20 @@ class FirstProcess:
         if self._fd >= 0:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._fd, signal.SIGKILL)
-            select.select([self._fd], [], [], _END_SECONDS)  # all others have ended before
+            _readable(self._fd, seconds=_END_SECONDS)  # all others have ended before
             os.close(self._fd)
             while self._read():
                 pass
         for fd in (self._reported, self._block):
             os.close(fd)
+
+
+def _readable(*descriptors: int, seconds: float | None = None) -> list[int]:
+    """Wait for one of the descriptors, and return those that can be read or have ended.
+
+    `select` takes no descriptor above 1023, which a program with many open files has.
+    """
+    poll = select.poll()
+    for each in descriptors:
+        poll.register(each, select.POLLIN)
+    return [each for each, _ in poll.poll(seconds and seconds * 1000)]

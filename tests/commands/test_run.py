@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - a row of a table is one line
 
 import os
+import resource
 import shlex
 import sys
 import time
@@ -147,6 +148,19 @@ def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_call(ws):
     assert time.monotonic() - began < 5
     assert (result.exit_status, result.stdout) == (0, b"started\n")
     assert not running(f"sleep 30.{PID}")
+
+
+def test_regression_a_program_with_many_open_files_runs_commands(ws):
+    """`select` takes no descriptor above 1023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    try:
+        assert ws.run("echo done").stdout == b"done\n"
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_processes_that_leave_the_group_end_with_the_call(ws):
