@@ -59,8 +59,17 @@ def variants(node: ast.AST) -> Iterator[ast.expr]:
         yield ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
     elif isinstance(node, ast.IfExp):
         yield ast.IfExp(node.test, node.orelse, node.body)
+    elif is_product(node):
+        yield ast.BinOp(node, ast.Add(), ast.Constant(1))
     elif isinstance(node, ast.Constant) and isinstance(node.value, int):
         yield ast.Constant(not node.value if isinstance(node.value, bool) else node.value + 1)
+
+
+def is_product(node: ast.AST) -> bool:
+    """Return True for a number that is written as a product or power, such as `64 * 1024`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Pow)):
+        return all(isinstance(each, ast.Constant) or is_product(each) for each in (node.left, node.right))
+    return False
 
 
 def expressions(node: ast.AST) -> Iterator[Any]:
@@ -71,7 +80,8 @@ def expressions(node: ast.AST) -> Iterator[Any]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
                 yield child
-                yield from expressions(child)
+                if not is_product(child):  # it is one number
+                    yield from expressions(child)
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:

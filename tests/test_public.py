@@ -3,7 +3,7 @@
 import inspect
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, field, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, FrozenInstanceError, field, fields, is_dataclass, make_dataclass
 
 import pytest
 
@@ -93,6 +93,20 @@ def test_the_visible_parameters_of_each_method_are_frozen():
         visible = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         shown = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in visible]
         assert ", ".join(shown) == expected
+
+
+def test_what_is_left_out_means_no_or_nothing():
+    for name, method in inspect.getmembers(Workspace, inspect.isfunction):
+        defaults = [each.default for each in inspect.signature(method).parameters.values()]
+        assert name[0] == "_" or True not in [each for each in defaults if isinstance(each, bool)], name
+    others = {"exact": True, "total_exact": True, "files": 1, "type": "file", "cut": (0, 0)}
+    unseen = set()
+    for kind in [each for each in vars(results).values() if is_dataclass(each)]:
+        for each in [each for each in fields(kind) if each.default not in {MISSING, None}]:
+            assert each.default == others.get(each.name, type(each.default)()), (kind, each.name)
+        unseen |= {each.name for each in fields(kind) if not (each.repr and each.compare)}
+        assert all(each.compare is (each.name != "glob_note") for each in fields(kind)), kind
+    assert unseen == {"text", "glob_note"}
 
 
 def test_import_loads_none_of_the_dependencies():

@@ -1,0 +1,178 @@
+"""Limits, each with the largest input that it allows, and one more."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentfs import AfterChange, AgentFSError, Limits, Policy, Workspace
+from tests.kit import error_of, put
+
+
+def code_of(act, *given):
+    """Return the code of the error that a call raises, or ""."""
+    try:
+        act(*given)
+    except AgentFSError as error:
+        return error.code
+    return ""
+
+
+def label(ws, length):
+    with ws.recording("a" * length):
+        pass
+
+
+def chain(ws, count):
+    """Read a file through links, each to the next one."""
+    top = put(Path(ws.root, f"{count}"), ["0"])
+    for number in range(count):
+        (top / f"{number + 1}").symlink_to(f"{number}")
+    ws.read(f"{count}/{count}")
+
+
+REFUSED = [
+    ("characters of a pattern", 1000, "invalid_pattern", lambda ws, n: ws.grep("a" * n)),
+    ("nested groups", 49, "invalid_pattern", lambda ws, n: ws.grep("(" * n + "a" + ")" * n)),
+    ("repeats", 20_000, "invalid_pattern", lambda ws, n: ws.grep(f"a{{{n}}}")),
+    ("globs after expansion", 1000, "invalid_pattern", lambda ws, n: ws.glob(f"{{1..{n}}}")),
+    ("** of a glob", 15, "invalid_pattern", lambda ws, n: ws.glob("**/a/" * n)),
+    ("characters of a glob", 4096, "invalid_pattern", lambda ws, n: ws.glob("a" * n)),
+    ("characters of all globs", 32_768, "invalid_pattern",
+     lambda ws, n: ws.glob([*["a" * 4096] * 7, "b" * (n - 7 * 4096)])),
+    ("searched paths", 5000, "invalid_argument", lambda ws, n: ws.grep("a", [f"d{i}" for i in range(n)])),
+    ("bytes of a name", 255, "name_too_long", lambda ws, n: ws.read("a" * n)),
+    ("bytes of a path", 4096, "name_too_long",
+     lambda ws, n: ws.read("/".join(["a" * (n % 200), *["b" * 199] * (n // 200)]))),
+    ("names of a path", 256, "name_too_long", lambda ws, n: ws.read("/".join("a" * n))),
+    ("links of a path", 40, "link_loop", chain),
+    ("characters of a checkpoint", 200, "invalid_argument", lambda ws, n: ws.checkpoint("a" * n)),
+    ("characters of a label", 200, "invalid_argument", label),
+    ("bytes of a command", 100_000, "invalid_argument", lambda ws, n: ws.run(f"{':':{n}}")),
+    ("bytes of a changed file", 200 * 2**20, "invalid_argument", lambda ws, n: Limits(file_bytes=n)),
+    ("an integer", 2**63 - 1, "invalid_argument", lambda ws, n: Limits(read_lines=n)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "most", "code", "act"), REFUSED)
+def test_one_more_is_refused(tmp_path, limit, most, code, act):
+    with Workspace(tmp_path, policy=Policy(run="recorded")) as ws:
+        assert code_of(act, ws, most) != code, limit
+        assert code_of(act, ws, most + 1) == code
+
+
+def edits(ws, *texts):
+    """Write texts to a file one after another, and return the last result."""
+    return [ws.write("a.txt", text, overwrite=True) for text in texts][-1]
+
+
+def found_by(line):
+    """Return a check that finds this line in each file."""
+    return Policy(after_change=[AfterChange("*", lambda path, text: line)])
+
+
+def notebook(output):
+    """Return a notebook with one cell, which has printed this."""
+    cell = {"cell_type": "code", "source": "", "outputs": [{"output_type": "stream", "text": output}]}
+    return json.dumps({"cells": [cell], "nbformat": 4, "nbformat_minor": 4, "metadata": {}})
+
+
+CUT = [
+    ("wrong arguments", 12, "and 1 more problem",
+     lambda ws, n: ws.tools().call("multi_edit", {"path": "a", "edits": [{"old_string": ""}] * n}).content),
+    ("places of an ambiguous text", 10, "[and 1 more]",
+     lambda ws, n: (edits(ws, "same\n" * n), error_of(ws.edit, "a.txt", "same", "new"))[1]),
+    ("changed files", 50, "[1 more]",
+     lambda ws, n: ([ws.write(f"{i}", "") for i in range(n)], ws.changes())[1]),
+    ("lines of a patch", 195, "[1 more line of the patch",
+     lambda ws, n: (edits(ws, "x\n" * n), ws.changes())[1]),
+    ("lines of a diff", 119, "[1 more line of the diff",
+     lambda ws, n: edits(ws, *("b\n" * (n % 2) + f"{text}\n" * (n // 2) for text in ("x\ny", "x")))),
+    ("cut lines", 5, "and 1 more", lambda ws, n: (edits(ws, f"{'x' * 2001}\n" * n), ws.read("a.txt"))[1]),
+    ("characters of a line", 2000, "⟦+1 character⟧", lambda ws, n: (edits(ws, "x" * n), ws.read("a.txt"))[1]),
+    ("characters of a line in a diff", 399, "⟦+", lambda ws, n: edits(ws, "a" * (n - 1), "a" * n)),
+    ("characters of a summary", 120, "…",
+     lambda ws, n: ws.tools().call("read", {"path": "p" * (n - len('"" does not exist.'))}).short_result),
+    ("characters of a wrong value", 60, "...",
+     lambda ws, n: ws.tools().call("read", {"path": "", "offset": "p" * n}).content.partition("\n")[0]),
+    ("output of a command", 16_000, "left out", lambda ws, n: ws.run(
+        f"printf '%1998s%d\n' {'0 1 0 2 0 3 0 4 0 5 0 6 0 7'}; printf '%{n - 14_000}s' 0")),
+    ("equal lines", 3, "⟦+3 equal lines⟧", lambda ws, n: ws.run(f"yes | head -n {n}")),
+    ("odd bytes among three", 1, "output that is not text",
+     lambda ws, n: ws.run(f"printf '{chr(92)}001%.0s' $(seq {n}); printf '{'a' * (3 - n)}'")),
+    ("lines of one output in a notebook", 100, "⟦+1 line of output⟧",
+     lambda ws, n: (ws.write("a.ipynb", notebook("x\n" * n)), ws.read("a.ipynb"))[1]),
+    ("searched paths in an answer", 20, "and 1 more",
+     lambda ws, n: ws.grep("a", [ws.write(f"{i}", "x").path for i in range(n)])),
+    ("whole paths in an answer", 20, "d/\n 0\n",
+     lambda ws, n: ([ws.write(f"d/{i}", "") for i in range(n)], ws.glob("d/*"))[1]),
+    ("context", 20, "context is at most 20", lambda ws, n: (edits(ws, "a"), ws.grep("a", context=n))[1]),
+    ("bytes before a NUL in a binary file", 8191, "1|x",
+     lambda ws, n: (ws.write_bytes("a", b"x\n%b\0" % (b"x" * (n - 2))), ws.read("a"))[1]),
+    ("bytes of a file without a size", 102_399, "100 KB", lambda ws, n: (edits(ws, "x" * n), ws.ls())[1]),
+    ("suggested paths", 3, "More may have this name",
+     lambda ws, n: ([ws.write(f"{i}/a.py", "") for i in range(n)], error_of(ws.read, "a.py"))[1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "most", "said", "act"), CUT)
+def test_one_more_is_left_out_and_said(tmp_path, limit, most, said, act):
+    for count in (most, most + 1):
+        (top := tmp_path / f"{count}").mkdir()
+        with Workspace(top, policy=Policy(run="recorded")) as ws:
+            assert (said in str(act(ws, count))) is (count > most), limit
+
+
+def lines(top, count, text="x\n"):
+    put(top, {"memories/a.txt": text * count})
+
+
+def files(top, count):
+    put(top, [f"d/{number}.txt" for number in range(count)])
+
+
+EDITOR = "str_replace_based_edit_tool"
+QUERY = {"roots": ["d"], "query": "x"}
+IN_DIALECTS = [
+    ("memory", "memory", 999_999, "exceeds maximum line limit", lambda top, n: lines(top, n, "\n"),
+     lambda n: {"command": "view", "path": "/memories/a.txt"}),
+    ("text-editor", EDITOR, 200, "…`", lambda top, n: lines(top, 1),
+     lambda n: {"command": "str_replace", "path": "memories/a.txt", "old_str": "q" * n, "new_str": ""}),
+    ("text-editor", EDITOR, 119, "more lines]", lambda top, n: lines(top, 1),
+     lambda n: {"command": "insert", "path": "memories/a.txt", "insert_line": 1, "insert_text": "z\n" * n}),
+    ("apply-patch", "apply_patch", 500_000, "too long", lines, lambda n: {"input": "\n" * n}),
+    ("codescout", "read_file", 200, "overflow", lines, lambda n: {"path": "memories/a.txt"}),
+    ("codescout", "read_file", 10_000, "file_id", lambda top, n: lines(top, n, "x"),
+     lambda n: {"path": "memories/a.txt"}),
+    ("codescout", "list_dir", 200, "overflow", files, lambda n: {"path": "d"}),
+    ("codescout", "list_dir", 50, "next_offset", files, lambda n: {"path": "d", "detail_level": "full"}),
+    ("codescout", "find_file", 100, "overflow", files, lambda n: {"pattern": "d/*"}),
+    ("codescout", "search_pattern", 50, "overflow", lines, lambda n: {"pattern": "x"}),
+    ("dominds", "read_file", 500, "truncated: true", lines, lambda n: {"path": "memories/a.txt"}),
+    ("dominds", "ripgrep_snippets", 100, "context_at_most: 100", lines,
+     lambda n: {"pattern": "x", "context_before": n}),
+    ("dominds", "ripgrep_search", 50_000, "more than 50,000 characters", lines,
+     lambda n: {"pattern": "x", "rg_args": ["-g", "a" * (n - 2)]}),
+    ("rye", "read", 2000, "cut after 2000 characters", lambda top, n: lines(top, n, "x"),
+     lambda n: {"file_path": "memories/a.txt"}),
+    ("rye", "glob", 100, '"truncated": true', files, lambda n: {"pattern": "d/*"}),
+    ("rye", "grep", 100, '"truncated": true', lines, lambda n: {"pattern": "x"}),
+    ("tree-sitter-analyzer", "list_files", 10_000, "lowered", lambda top, n: files(top, 1),
+     lambda n: {"roots": ["d"], "limit": n}),
+    ("tree-sitter-analyzer", "search_content", 30_000, "lowered", lambda top, n: files(top, 1),
+     lambda n: QUERY | {"timeout_ms": n}),
+    ("tree-sitter-analyzer", "search_content", 20, "lowered", lambda top, n: files(top, 1),
+     lambda n: QUERY | {"context_after": n}),
+    ("tree-sitter-analyzer", "search_content", 160, "…", lambda top, n: put(top, {"d/a": "x" * n}),
+     lambda n: QUERY | {"summary_only": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "tool", "most", "said", "make", "arguments"), IN_DIALECTS)
+def test_one_more_is_said_in_a_dialect(tmp_path, dialect, tool, most, said, make, arguments):
+    for count in (most, most + 1):
+        make(top := tmp_path / f"{count}", count)
+        with Workspace(top) as ws:
+            result = ws.tools(dialect=dialect).call(tool, arguments(count))
+            text = "\n".join([result.content, *map(str, result.notes)])
+            assert (said in text) is (count > most), text
