@@ -62,6 +62,7 @@ class OpenRecordings:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._seen: dict[str, Seen] = {}
+        self._stored: dict[str, Seen] | None = None  # `_seen`, if the database has it
         self._basis: Basis | None = None  # of `_seen`, if a scan has found it
         self._open: list[OpenRecording] = []
 
@@ -74,7 +75,8 @@ class OpenRecordings:
             if not any(each.ignored >= opened.ignored for each in self._open):
                 scan = self._scan(opened)
                 self._seen, self._basis = scan.paths, scan.basis
-            self._journal.record(None, [self._row([*self._open, opened][0])])
+            self._journal.record(None, self._rows([*self._open, opened][0]))
+            self._stored = self._seen
             self._open.append(opened)
 
     def end(self, opened: OpenRecording) -> None:
@@ -112,6 +114,7 @@ class OpenRecordings:
         """Take note of changes that the workspace itself has made, so that no recording has them."""
         if not self._open:
             return
+        self._stored = None
         moved = {each.path: self._seen.pop(each.path, None) for each in changes if each.after is None}
         root = self._open[-1].root
         for path, node, source in ((each.path, each.after, each.moved_from) for each in changes):
@@ -133,12 +136,12 @@ class OpenRecordings:
     def needed(self) -> Iterable[Node | None]:
         """Return the nodes whose contents are needed; forget what only saves time."""
         if not self._open:
-            self._seen, self._basis = {}, None
+            self._seen, self._stored, self._basis = {}, None, None
         return [seen.node for seen in self._seen.values()]
 
-    def restore(self, plain: Any, root: Root, limits: Limits) -> None:
+    def restore(self, plain: Any, seen: Any, root: Root, limits: Limits) -> None:
         """Open the recording that was open when a process died; raises Python errors for a wrong form."""
-        for path, node, reason, status in plain["seen"]:
+        for path, node, reason, status in seen:
             self._seen[str(path)] = Seen(
                 node_from_json(node, self._journal.contents), status and Status(*status), reason=str(reason)
             )
@@ -187,14 +190,17 @@ class OpenRecordings:
         self._seen, self._basis = scan.paths, scan.basis
         opened.parts += [step] if changes else []
 
-    def _row(self, first: OpenRecording) -> Statement:
-        """Return the statement that stores the first open recording, in case that this process dies."""
-        seen = [
-            (path, node_to_json(each.node), each.reason, None if each.node else each.status)
-            for path, each in (self._seen.items() if self._journal.is_kept else ())
-        ]
+    def _rows(self, first: OpenRecording) -> list[Statement]:
+        """Return the statements that store the first open recording, in case that this process dies."""
         facts = {"label": first.label, "ignored": first.ignored, "position": self._journal.log.position}
-        return put_meta("recordings", {**facts, "seen": seen})
+        rows = [put_meta("recordings", facts)]
+        if self._journal.is_kept and self._stored is not self._seen:
+            seen = [
+                (path, node_to_json(each.node), each.reason, None if each.node else each.status)
+                for path, each in self._seen.items()
+            ]
+            rows.append(put_meta("seen", seen))
+        return rows
 
 
 def check_whole(root: Root) -> None:

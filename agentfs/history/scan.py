@@ -128,7 +128,8 @@ class Scan:
         with suppress(OSError):  # a path is gone
             for path, seen in self._old.items():
                 call_context.check()
-                if seen.young or seen.status != Status.of(self._root.trees.status(path)):
+                # With an inode number of 64 bits, a status differs: then the tree is walked.
+                if seen.young or seen.status != _FIELDS(self._root.trees.status(path)):
                     return False
             return True
         return False
@@ -143,6 +144,8 @@ class Scan:
         """Return the changes since the last scan, and the changed paths whose content is not kept."""
         changes: list[Change] = []
         lost: list[str] = []
+        if self.paths is self._old:
+            return changes, lost
         paths = self._old.keys() | self.paths.keys()
         # A file that was renamed to a new path may be the only copy of a content that was not kept.
         moved = {

@@ -33,12 +33,12 @@ def open_history(path: str | os.PathLike[str] | None, root: Root, limits: Limits
         database = opened.enter_context(closing(Database(directory.path, directory)))
         _check_root(database, root.path, new=True)
         root.recorder = journal = Journal(root, Contents(database), limits.snapshot_bytes)
-        begun, recording = _load(journal)
+        begun, recording, seen = _load(journal)
         root.recovery_notes += _settle_begun(journal, begun)
         if recording is not None:
             recordings = history.recording.recordings_of(journal)
             with _of_right_form(database, "the open recording"):  # it observes the settled step too
-                recordings.restore(recording, root, limits)
+                recordings.restore(recording, seen, root, limits)
             root.recovery_notes += (recordings.end_restored(),)
         database.flush()
         database.is_opening = False  # no error names the directory from now on
@@ -95,14 +95,16 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
         )
 
 
-def _load(journal: Journal) -> tuple[Step | None, Any]:
+def _load(journal: Journal) -> tuple[Step | None, Any, Any]:
     """Fill a journal from its database.
 
-    Return the step that was begun and not ended, and the open recording as JSON values.
+    Return the step that was begun and not ended, and the open recording and its tree as JSON values.
     """
     contents, log, database = journal.contents, journal.log, journal.contents.database
     meta_rows, step_rows = database.read(
-        "SELECT key, value FROM meta", "SELECT number, begun, payload FROM steps ORDER BY number"
+        "SELECT key, value FROM meta WHERE key != 'seen' OR EXISTS"
+        " (SELECT 1 FROM meta WHERE key = 'recordings')",
+        "SELECT number, begun, payload FROM steps ORDER BY number",
     )
     begun: Step | None = None
     with _of_right_form(database, "a checkpoint or an accepted base"):
@@ -125,7 +127,7 @@ def _load(journal: Journal) -> tuple[Step | None, Any]:
                 begun = step
             else:
                 log.add(step)
-    return begun, meta.get("recordings")
+    return begun, meta.get("recordings"), meta.get("seen")
 
 
 @contextmanager

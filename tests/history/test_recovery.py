@@ -1,6 +1,7 @@
 """A process that dies during a change: the next opening names its step, and undo takes it back."""
 
 import shutil
+import time
 
 import pytest
 
@@ -161,3 +162,57 @@ def test_a_workspace_that_may_only_read_settles_it_too_and_touches_nothing(dies)
         assert ws.recovery_notes == ()
         ws.undo()
     assert (top / "a").read_text() == "one\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda ws, _: None,
+        lambda ws, _: ws.edit("a", "one", "own"),
+        lambda ws, top: (top / "a").write_text("other\n"),
+        lambda ws, top: (top / "new").write_text("other\n"),
+        lambda ws, _: ws.delete("a"),
+    ],
+    ids=["nothing", "own", "other", "new", "deleted"],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_recording_that_was_open_begins_with_the_tree_after_earlier_recordings(tmp_path, before, inside):
+    top, state = tmp_path / "root", tmp_path / "state"
+    put(top, {"a": "one\n", "b": "one\n"})
+    with Workspace(top, state=state) as ws:
+        for _ in range(2):
+            with ws.recording("without a change"):
+                pass
+        if inside:
+            with ws.recording("earlier"):
+                before(ws, top)
+        else:
+            before(ws, top)
+        with ws.recording("open"):
+            begun = snapshot(top)
+            shutil.copytree(state, tmp_path / "copy")
+        (top / "b").write_text("two\n")
+    shutil.rmtree(state)
+    (tmp_path / "copy").rename(state)
+    with Workspace(top, state=state) as ws:
+        assert ws.recovery_notes[0].endswith("recorded until now: 1 path")
+        ws.undo()
+    assert snapshot(top) == begun
+
+
+def test_regression_a_recording_of_an_unchanged_tree_is_stored_by_its_name_only(tmp_path):
+    """Each recorded command wrote the whole tree into the database."""
+    put(tmp_path, {f"root/{number:03}": "x\n" for number in range(500)})
+    with Workspace(tmp_path / "root", state=tmp_path / "state") as ws:
+        with ws.recording("first"):
+            pass
+        time.sleep(0.1)  # a file that has just been written could change again without another time
+        with ws.recording("second"):
+            pass
+        log = tmp_path / "state" / "history.db-wal"
+        sizes = [log.stat().st_size]
+        for _ in range(3):
+            with ws.recording("later"):
+                pass
+            sizes.append(log.stat().st_size)
+    assert sizes[-1] - sizes[0] < 50_000
