@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_120,
-    ("history",): 2_748,
+    ("history",): 2_757,
     ("reading", "shown"): 1_205,
     ("search", "patterns"): 2_750,
     ("watch",): 1_118,

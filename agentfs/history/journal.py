@@ -124,17 +124,16 @@ class Journal:
             at: The position at which the changes were computed; raises ConcurrentChange at another.
         """
         with self._lock:
-            kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
-            step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
             if self.ended:
                 raise ClosedError("This transaction has ended.")
             if at is not None and at != self.log.position:
                 raise ConcurrentChange
+            if (recordings := self.main.recordings) is not None:
+                recordings.settle(expanded(changes))
+            kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
+            made = step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
             bases = {path: node and self.contents.keep_node(node) for path, node in (accepted or {}).items()}
             accepting = [_accepted_row({**self.accepted, **bases})] if bases else []
-            recordings, made = self.main.recordings, step
-            if recordings is not None:
-                recordings.settle(expanded(step.changes))
             is_step = bool(step.changes or toggles)
             self._write(self._row(step, begun=True) if is_step else accepting)
             try:
@@ -156,16 +155,18 @@ class Journal:
                         self._defer([_END_BEGUN, *accepting])
                 if recordings is not None:
                     recordings.observe(expanded(made.changes))
-                self._bound()
+                self.bound()
 
     def record(self, step: Step | None, statements: Sequence[Statement] = ()) -> None:
-        """Append a step that others have made already, and run statements in the same transaction."""
+        """Append a step that others have made already, and run statements in the same transaction.
+
+        Then call `bound`, when all contents that are still needed belong to steps or open recordings.
+        """
         with self._lock:
             step = step and step._replace(groups=self.groups)
             self._write([*statements, *(self._row(step, begun=False) if step else ())])
             if step is not None:
                 self.log.add(step)
-            self._bound()
 
     def made(self, step: Step) -> Step:
         """Return a step with only the changes that the tree shows as made.
@@ -276,20 +277,26 @@ class Journal:
             )
         return ""
 
-    def _bound(self) -> None:
-        """Drop the oldest steps while there are too many, or their contents take too many bytes."""
-        contents, log, recordings = self.contents, self.log, self.main.recordings
-        if contents.total_bytes <= self._most_bytes and not log.is_too_long:
-            return
-        others = digests_of(chain(self.accepted.values(), recordings.needed() if recordings else ()))
-        while len(log.after(0)) > 1 and (contents.total_bytes > self._most_bytes or log.is_too_long):
-            log.drop_oldest()
-            nodes = (
-                node for step in log.after(0) for each in step.changes for node in (each.before, each.after)
-            )
-            contents.collect(others | digests_of(nodes))
-        drop = ("DELETE FROM steps WHERE number <= ?", (log.dropped,))
-        self._defer([put_meta("dropped", log.dropped), drop, put_meta("checkpoints", log.checkpoints)])
+    def bound(self) -> None:
+        """Drop contents that nothing needs, then the oldest steps, until they are few enough and fit."""
+        with self._lock:
+            contents, log = self.contents, self.log
+            if contents.total_bytes <= self._most_bytes and not log.is_too_long:
+                return
+            while len(log.after(0)) > 1 and log.is_too_long:
+                log.drop_oldest()
+            self._collect()
+            while len(log.after(0)) > 1 and contents.total_bytes > self._most_bytes:
+                log.drop_oldest()
+                self._collect()
+            drop = ("DELETE FROM steps WHERE number <= ?", (log.dropped,))
+            self._defer([put_meta("dropped", log.dropped), drop, put_meta("checkpoints", log.checkpoints)])
+
+    def _collect(self) -> None:
+        """Drop the contents that no step, accepted base or open recording needs."""
+        recordings = self.main.recordings
+        others = recordings.needed() if recordings else ()
+        self.contents.collect(digests_of(chain(nodes_of(self.log.after(0)), self.accepted.values(), others)))
 
 
 def _accepted_row(bases: Bases) -> Statement:
@@ -299,3 +306,8 @@ def _accepted_row(bases: Bases) -> Statement:
 def digests_of(nodes: Iterable[Node | None]) -> set[str]:
     """Return the digests of the files among some nodes."""
     return {node.digest for node in nodes if isinstance(node, FileNode)}
+
+
+def nodes_of(steps: Iterable[Step]) -> list[Node | None]:
+    """Return the nodes before and after the changes of some steps."""
+    return [node for step in steps for each in step.changes for node in (each.before, each.after)]

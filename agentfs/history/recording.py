@@ -13,7 +13,7 @@ from agentfs.errors import AgentFSError, ClosedError, InvalidArgumentError, Refu
 from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.database import Statement, put_meta
-from agentfs.history.journal import Journal
+from agentfs.history.journal import Journal, nodes_of
 from agentfs.history.log import Step, add_changes, is_same_node
 from agentfs.history.report import (
     MayShow,
@@ -78,6 +78,7 @@ class OpenRecordings:
             self._journal.record(None, self._rows([*self._open, opened][0]))
             self._stored = self._seen
             self._open.append(opened)
+            self._journal.bound()
 
     def end(self, opened: OpenRecording) -> None:
         """End a recording, and add its step to the journal. If this fails, it is tried again later."""
@@ -137,7 +138,8 @@ class OpenRecordings:
         """Return the nodes whose contents are needed; forget what only saves time."""
         if not self._open:
             self._seen, self._stored, self._basis = {}, None, None
-        return [seen.node for seen in self._seen.values()]
+        parts = [part for each in self._open for part in each.parts]
+        return [*nodes_of(parts), *(seen.node for seen in self._seen.values())]
 
     def restore(self, plain: Any, seen: Any, root: Root, limits: Limits) -> None:
         """Open the recording that was open when a process died; raises Python errors for a wrong form."""
@@ -231,8 +233,11 @@ def end_recording(opened: OpenRecording, may_show: MayShow) -> RecordedResult:
     """End a recording and return what changed."""
     with call_context.detached(), call_context.limited(opened.limits.timeout):
         recordings_of(opened.journal).end(opened)
-    with call_context.limited(opened.limits.timeout):
-        return recorded_result(opened, may_show)
+    try:
+        with call_context.limited(opened.limits.timeout):
+            return recorded_result(opened, may_show)
+    finally:
+        opened.journal.bound()
 
 
 def recordings_of(journal: Journal) -> OpenRecordings:

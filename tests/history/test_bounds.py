@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import shutil
 import tracemalloc
 
@@ -11,7 +12,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.history import journal, log
-from tests.history.judges import standing
+from tests.history.judges import snapshot, standing
 from tests.kit import put
 
 POLICY = Policy(overwrite="always")
@@ -196,3 +197,33 @@ def test_a_content_that_is_kept_again_while_it_is_dropped_stays(tmp_path):
                 ws.delete("a")
                 ws.undo()
             assert (tmp_path / "root" / "a").read_bytes() == content
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["memory", "state"])
+@pytest.mark.parametrize("seed", range(6))
+def test_regression_a_full_store_keeps_what_open_recordings_and_calls_need(tmp_path, kept, seed):
+    """All files were reported as new, and `undo` deleted them; an own write in a recording lost its step."""
+    top, state, choose = tmp_path / "root", tmp_path / "state" if kept else None, random.Random(seed)
+    names = ["a", "b", "c"]
+    put(top, {name: f"{os.urandom(500).hex()}\n" for name in names})
+    limits = Limits(snapshot_bytes=choose.choice([3500, 4500, 6500]))
+    with Workspace(top, state=state, limits=limits, policy=POLICY) as ws:
+        for _ in range(8):
+            for _ in range(choose.randint(0, 3)):
+                ws.write(choose.choice([*names, "own"]), f"{os.urandom(500).hex()}\n")
+            own, before = choose.random() < 0.5, snapshot(top)
+            with ws.recording("others") as recorded:
+                for name in choose.sample(names, 2):
+                    (top / name).write_text(f"{os.urandom(500).hex()}\n")
+                after = snapshot(top)
+                if own:
+                    ws.write(name, f"{os.urandom(500).hex()}\n")
+            if own:
+                ws.undo()
+                assert snapshot(top) == after
+            elif not recorded.result.lost:
+                assert {file.path for file in recorded.result.files} == {
+                    name for name in names if before[name] != after[name]
+                }
+                ws.undo()
+                assert snapshot(top) == before
