@@ -65,6 +65,11 @@ def difference(before: Mapping[str, Node], after: Mapping[str, Node]) -> list[st
     return lines
 
 
+def without(tree: Mapping[str, Node], *names: str) -> dict[str, Node]:
+    """Return a tree without the entries of some names, and what is below them."""
+    return {path: node for path, node in tree.items() if not {*names} & {*path.split("/")}}
+
+
 def _walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
     status = os.lstat(top)
     yield top, status

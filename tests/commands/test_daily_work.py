@@ -1,6 +1,7 @@
-"""More than a hundred commands of daily work: the outcome of outside, and after `undo` the tree as it was.
+"""The law of commands: the outcome of outside, named in full, and taken back by `undo`.
 
-The differences that the kernel makes are those that `docs/how-to/shell.md` names; no command here meets them.
+A second agent changes the tree before the `undo`, which keeps that. The differences that the kernel makes are
+those that `docs/how-to/shell.md` names; no command here meets them.
 """
 
 import os
@@ -9,15 +10,20 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentfs import Limits, Policy, Workspace
+from agentfs.results import RecordedResult
 from tests.conftest import needs
 from tests.kit import put
-from tests.tree_difference import difference, snapshot
+from tests.tree_difference import difference, snapshot, without
 
+PYTHON = shlex.quote(sys.executable)  # as a word of a command line
+SECRET = "TOKEN=secret"
 GIT = """
 git status --short
 git log --oneline --all
@@ -113,9 +119,54 @@ cat app/core.py | tee one two > three
 mkdir -p a/b/c/d && rmdir a/b/c/d && chmod 700 a/b
 truncate -s 100000 hole; : > README
 touch $'a\nb' ' ' './-rf' $'\xff'
+echo x > $'caf\xe9'; mkdir $'d\xff'; echo y > $'d\xff/\n'
 chmod 000 README; rm -f README; echo again > README
 mv app/core.py t && mv run.sh app/core.py && mv t run.sh
+sed -i s/two/2/ README; printf 'new\r\n' > n; chmod 755 n; mkdir -p e/in; rm run.sh; chmod 600 README; exit 3
+cd app; rm -rf ../app; pwd > /dev/null; echo gone
+rm -rf "$PWD"/[!v]*
 git add -A && git commit -qm x && git mv app/core.py a
+"""
+# Tasks whose side effects are easily overlooked.
+FEW += r"""
+mkdir out && cat app/*.py > out/all.py && rm -r app/gen app/core.py
+grep -rl total . --include='*.py' | xargs sed -i s/total/TOTAL/g
+for each in data/*.csv; do echo '{"new": 1}' > $each; done
+git checkout -q . && git checkout -q HEAD~1 -- docs
+git stash -q -u
+PYTHON -c "from pathlib import Path; [p.write_text(p.read_text().upper()) for p in Path().rglob('*.py')]"
+mv app lib && mv lib/gen gen
+chmod -R go-rwx app docs && find app -type f -exec chmod a+x {} +
+mkdir -p node_modules/left-pad; echo 1 > node_modules/left-pad/index.js; sed -i s/1.0.0/1.0.1/ package.json
+: > data/table.csv && : > app/core.py
+ln -sfn docs current && rm app/link && echo file > app/link
+mv README readme && mv app/core.py app/Core.py
+"""
+# Regressions: changes of ignored files were not named; directories with protected files could not be removed.
+FEW += r"""
+echo lost > data/app.db
+rm data/app.db
+rm -rf build
+mkdir -p build/new; echo x > build/new/x; echo y > other.db
+chmod 600 data/app.db build/deep/out; chmod 700 build
+mv build/deep build/moved; ln -s app.db build/link
+rm -rf build; echo file > build
+rm -rf node_modules; mkdir -p node_modules/dep; echo new > node_modules/dep/index.js
+rm -rf node_modules; mkdir -p node_modules/dep; echo new > node_modules/dep/key.pem
+mv node_modules modules
+rm -rf conf; echo file > conf
+mv conf other; echo x > other/more
+PYTHON -c "import shutil; shutil.rmtree('node_modules')"
+"""
+# The objects, references and indexes of git.
+FEW += r"""
+git checkout -q . && git checkout -q -b topic && echo 2 > app/two && git add app && git commit -qm two
+echo 2 > app/core.py; git stash -q; git tag v1; git branch other2 && git branch -q -d other2
+git stash -q; git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q -m m a
+git gc -q && git gc -q --prune=now
+git pack-refs --all && git repack -qad
+echo 2 > app/new; git add app; git commit -qm b; git revert --no-edit HEAD && git reset -q HEAD~1
+git worktree add -q wt && git worktree remove wt
 """
 PROGRAMS = """
 make
@@ -128,7 +179,7 @@ PYTHON -m pytest -q -p no:cacheprovider tests_py
 PYTHON -m compileall -q app
 PYTHON -c "import app.core; print(app.core.total([1, 2]))"
 PYTHON -m venv --without-pip build/venv; build/venv/bin/python -c 'print(1)'
-PYTHON -m zipapp app -m core:main -o build/app.pyz
+PYTHON -m zipfile -c build/app.zip app
 PYTHON -c "import json; json.dump({'a': 1}, open('out.json', 'w'))"
 PYTHON -c "import shutil; shutil.rmtree('build')"
 PYTHON -c "import os; os.replace('README', 'README.old')"
@@ -147,7 +198,7 @@ echo 'ignored change' > build/out.log
 echo more >> node_modules/dep/index.js
 """
 COMMANDS = [
-    *FEW.strip().splitlines(),
+    *filter(None, FEW.splitlines()),
     *(pytest.param(each, marks=pytest.mark.long) for each in f"{GIT}{TEXT}{PROGRAMS}".split("\n") if each),
 ]
 ENV = {
@@ -170,13 +221,13 @@ FILES = {
     "x.test.js": 'require("node:test")("fine", () => {});\n',
     "change.patch": "--- a/README\n+++ b/README\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
     ".gitignore": "build/\nnode_modules/\n*.db\n__pycache__/\n",
-    "build/old.o": "object\n",
+    "build/old.o": "object\n", "build/deep/out": "old\n", "app/gen/made.py": "made = 1\n",
     "node_modules/dep/index.js": "module.exports = 1;\n",
-    ".env": "TOKEN=secret\n",
+    **dict.fromkeys([".env", "conf/server.key", "node_modules/dep/key.pem"], f"{SECRET}\n"),
 }  # fmt: skip
 HISTORY = """
 git init -q -b main . && git config user.name x && git config user.email x@y
-echo .env >> .git/info/exclude
+printf '.env\\nconf/\\n' >> .git/info/exclude; ln -s app current; ln -s ../README app/link
 git add -A && git commit -qm first && echo more >> docs/index.md && git commit -qam second
 git checkout -q -b other && echo other > other && git add other && git commit -qm other
 git checkout -q main
@@ -197,13 +248,13 @@ def shell(script: str, top: Path) -> "subprocess.CompletedProcess[bytes]":
 def project(tmp_path_factory) -> Path:
     top = tmp_path_factory.mktemp("daily") / "project"
     put(top, FILES)
-    assert shell(f"set -e\n{HISTORY}".replace("PYTHON", shlex.quote(sys.executable)), top).returncode == 0
+    assert shell(f"set -e\n{HISTORY}".replace("PYTHON", PYTHON), top).returncode == 0
     return top
 
 
 ASKED = """
 git status --short; git log --all --format=%H; git stash list; git diff HEAD; git diff --cached
-git -C vendor/lib log --format=%H
+git for-each-ref; git fsck; git -C vendor/lib log --format=%H
 """
 
 
@@ -212,8 +263,8 @@ def facts(top: Path) -> dict[str, object]:
     return {**without(snapshot(top), ".git", "__pycache__"), "git": shell(ASKED, top).stdout}
 
 
-def without(tree: dict, *names: str) -> dict:
-    return {path: node for path, node in tree.items() if not {*names} & {*path.split("/")}}
+def untimed(tree: dict) -> dict:
+    return {path: replace(node, modified=None) for path, node in without(tree, ".git").items()}
 
 
 @needs("git")
@@ -223,32 +274,65 @@ def test_a_command_has_the_outcome_of_outside_and_is_undone(project, tmp_path, c
     # Both have the same path, because compilers and caches write it into files.
     root, kept = tmp_path / "project", tmp_path / "outside"
     port = str(20_000 + os.getpid() % 20_000)
-    line = command.replace("PYTHON", shlex.quote(sys.executable)).replace("PORT", port)
+    line = command.replace("PYTHON", PYTHON).replace("PORT", port)
     shutil.copytree(project, root, symlinks=True)
     outside = shell(line, root)
     expected = facts(root)
     root.rename(kept)
     shutil.copytree(project, root, symlinks=True)
-    before = snapshot(root)
-    with Workspace(root, policy=Policy(run=run)) as ws:
+    before = snapshot(root, times=True)
+    state = tmp_path / "state" if run == "recorded" else None
+    with Workspace(root, policy=Policy(run=run), state=state) as ws:
         result = ws.run(line, env=ENV)
-        found = facts(root)
+        after, found = snapshot(root, times=True), facts(root)
         assert result.exit_status == outside.returncode, result.text
         assert found.pop("git") == expected.pop("git")
         assert difference(expected, found) == [], result.text
-        if result.changes.files:
-            ws.undo()
-    ours = difference(without(before, ".git"), without(snapshot(root), ".git"))
-    assert [each for each in ours if not is_named(each, str(result.text))] == [], result.text
+        assert SECRET not in f"{result.text}{result.changes.patch}{ws.changes().text}"
+        check_what_is_said(before, after, result.changes)
+        if not result.changes.files:
+            return
+        for act, wanted in ((ws.undo, before), (ws.redo, after), (ws.undo, before)):
+            written = second_agent_writes(root) if act == ws.undo else []
+            act()
+            take_back(root, written)
+            ours = differing(untimed(wanted), untimed(snapshot(root)))
+            assert [path for path in ours if not is_below(path, result.changes.lost)] == [], result.text
 
 
-def is_named(line: str, text: str) -> bool:
-    """Return True if an answer says that a path is not kept for undo: an ignored file."""
-    lost = [each for each in text.splitlines() if each.startswith("changed, but not kept for undo")]
-    return any(line.split("'")[1].split("/", maxsplit=1)[0] in each for each in lost)
+def differing(before: dict, after: dict) -> list[str]:
+    return [path for path in {**before, **after} if before.get(path) != after.get(path)]
 
 
-PYTHON = shlex.quote(sys.executable)  # as a word of a command line
+def is_below(path: str, tops: Iterable[str]) -> bool:
+    return any(f"{path}/".startswith(f"{top}/") for top in tops)
+
+
+def check_what_is_said(before: dict, after: dict, changes: RecordedResult) -> None:
+    """Check that the paths that an answer names are those that an independent walk finds different."""
+    listed = {each.path for each in changes.files}
+    said = {*listed, *(each.moved_from for each in changes.files), *changes.lost}
+    differ = {os.fsencode(path).decode(errors="backslashreplace"): path for path in differing(before, after)}
+    assert differ.keys() >= listed
+    others = {path for name, path in differ.items() if not is_below(name, said)}
+    assert others.isdisjoint(differing(untimed(before), untimed(after)))  # they are times of directories
+
+
+def second_agent_writes(root: Path) -> list[Path]:
+    """Write a new file, and a line of a file that the command may have changed."""
+    written = [path for path in (root / "docs/index.md", root / "theirs.txt") if path.parent.is_dir()]
+    for path in written:
+        path.write_text("theirs\n" + (path.read_text() if path.exists() else ""))
+    return written
+
+
+def take_back(root: Path, written: list[Path]) -> None:
+    """Check that what the second agent wrote is still there, and remove it."""
+    for path in written:
+        text = path.read_text()
+        assert text.startswith("theirs\n")
+        path.write_text(text.removeprefix("theirs\n")) if path.name == "index.md" else path.unlink()
+
 
 COMMAND = "python3 -m unittest -q"
 TESTS = "import unittest\nclass T(unittest.TestCase):\n    def test(self): assert VALUE\nVALUE = {}\n"

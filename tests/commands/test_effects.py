@@ -22,28 +22,6 @@ def ignoring(tree):
     return tree
 
 
-@pytest.mark.parametrize("command", [
-    "echo lost > app.db", "rm app.db", "rm -rf build",
-    "mkdir -p build/new; echo x > build/new/x; echo y > other.db",
-    "chmod 600 app.db build/deep/out; chmod 700 build",
-    "mv build/deep build/moved; ln -s app.db build/link",
-    "rm -rf build; echo file > build",
-])  # fmt: skip
-def test_regression_changes_of_ignored_files_are_named_and_undone(staged, ignoring, command):
-    before = snapshot(ignoring)
-    result = staged.run(command)
-    after = snapshot(ignoring)
-    assert after != before
-    assert {change.path for change in result.changes.files} >= {
-        path for path in after.keys() | before.keys() if after.get(path) != before.get(path)
-    } - {change.moved_from for change in result.changes.files}
-    assert NOTHING not in result.text
-    staged.undo()
-    assert snapshot(ignoring) == before
-    staged.redo()
-    assert snapshot(ignoring) == after
-
-
 @pytest.mark.parametrize(("command", "lost"), [
     ("echo 2 > build/deep/new", "build/deep/new"),
     ("echo lost > app.db", "app.db"), ("rm app.db", "app.db"),

@@ -240,25 +240,6 @@ def test_a_repository_below_is_not_removed_with_its_directory(staged, repository
     assert not (repository / "lib/a").exists()
 
 
-@pytest.mark.parametrize("command", [
-    "git checkout -q -b topic && echo 2 > src/two && git add src && git commit -qm two",
-    "echo 2 > src/main.py; git stash -q; git tag v1; git branch other && git branch -q -d other",
-    "git checkout -qb a; git commit -qm a --allow-empty; git checkout -q main; git merge -q -m m a",
-    "git gc -q && git gc -q --prune=now", "git pack-refs --all && git repack -qad",
-    "echo 2 > src/new; git add src; git commit -qm b; git revert --no-edit HEAD && git reset -q HEAD~1",
-    "git worktree add -q wt && git worktree remove wt",
-])  # fmt: skip
-def test_daily_work_with_git_has_the_same_outcome_as_outside(staged, repository, tmp_path, command):
-    other = tmp_path / "other"
-    subprocess.run(["cp", "-a", repository, other], check=True)
-    result = staged.run(command, env=NAMES)
-    assert result.exit_status == 0, result.text
-    given = {"cwd": other, "env": os.environ | NAMES, "capture_output": True}
-    subprocess.run(["bash", "-c", command], check=True, **given)
-    for arguments in (["for-each-ref"], ["status", "--short"], ["log", "--all", "--format=%H"], ["fsck"]):
-        assert git(repository, *arguments) == git(other, *arguments)
-
-
 def test_a_branch_named_like_the_objects_can_be_deleted(staged, repository):
     git(repository, "branch", "objects/topic")
     assert staged.run("git branch -q -d objects/topic").exit_status == 0

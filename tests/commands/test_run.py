@@ -18,31 +18,6 @@ from tests.dialects.answers import check
 from tests.history.judges import snapshot
 from tests.kit import refused
 
-CHANGES = """
-sed -i 's/two/TWO/' src/a.py; printf 'new\\r\\n' > new.txt; chmod 755 new.txt; mkdir -p empty/inner
-rm src/b.py; mv README moved; ln -s src/a.py link; chmod 600 src/a.py
-"""
-
-
-def test_the_changes_of_a_command_are_one_step_with_exact_modes_links_and_contents(ws, tree):
-    before = snapshot(tree)
-    result = ws.run(CHANGES)
-    assert result.exit_status == 0
-    actions = [(change.path, change.action) for change in result.changes.files]
-    made = {(path, "created") for path in ("empty", "empty/inner", "link", "new.txt")}
-    assert {*actions} == made | {("moved", "moved"), ("src/a.py", "changed"), ("src/b.py", "deleted")}
-    after = snapshot(tree)
-    assert (tree / "src/a.py").read_text() == "one\nTWO\nthree\n"
-    assert (tree / "new.txt").read_bytes() == b"new\r\n"
-    assert (after["new.txt"][1], after["src/a.py"][1]) == (0o755, 0o600)
-    assert after["link"] == ("link", 0, b"src/a.py")
-    assert not (tree / "README").exists()
-    ws.undo()
-    assert snapshot(tree) == before
-    ws.redo()
-    assert snapshot(tree) == after
-
-
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 RESERVE = (
@@ -211,30 +186,6 @@ def test_what_the_policy_does_not_allow_is_not_run(opened, tree):
     for way in ("staged", "recorded"):
         refused(lambda: opened(way, read_only=True).run("touch made"), "read_only")  # noqa: B023 - called at once
     assert not (tree / "made").exists()
-
-
-def test_names_that_are_not_utf8_are_changed_and_undone(ws, tree):
-    before = snapshot(tree)
-    result = ws.run(r"echo x > $'caf\xe9'; mkdir $'d\xff'; echo y > $'d\xff/\n'")
-    assert result.exit_status == 0
-    assert os.path.exists(os.fsencode(tree) + b"/caf\xe9")
-    ws.undo()
-    assert snapshot(tree) == before
-
-
-def test_a_command_may_delete_its_directory_and_the_whole_tree(ws, tree):
-    before = snapshot(tree)
-    assert ws.run("rm -rf ../src; pwd >/dev/null; echo gone", cwd="src").stdout == b"gone\n"
-    assert not (tree / "src").exists()
-    ws.undo()
-    assert snapshot(tree) == before
-    result = ws.run('rm -rf "$PWD"/*')
-    assert tree.is_dir()
-    assert not (tree / "src").exists()
-    assert result.exit_status is not None
-    ws.undo()
-    if ws.policy.run == "staged":
-        assert snapshot(tree) == before
 
 
 def test_a_path_that_vanishes_while_a_command_is_staged_is_not_an_error(staged, monkeypatch):
