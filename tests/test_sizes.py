@@ -32,7 +32,7 @@ MOST = {
     ("search", "patterns"): 2_750,
     ("watch",): 1_118,
     ("tree",): 1_044,
-    ("text",): 947,
+    ("text",): 953,
     ("fs",): 2_721,
     ("base",): 680,
     ("",): 1_509,  # the modules at the top

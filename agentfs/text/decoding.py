@@ -87,7 +87,8 @@ def declared_encoding(text: str) -> str | None:
     Returns None if it declares none, or one that is unknown or encodes ASCII differently.
     """
     head = text if len(text) <= 2 * _DECLARED_IN else f"{text[:_DECLARED_IN]}\n{text[-_DECLARED_IN:]}"
-    may_declare = re.search("coding|charset|fenc", head.lower())
+    lowered = head.lower()
+    may_declare = any(each in lowered for each in ("coding", "charset", "fenc"))
     found = re.search(_DECLARED, head, re.IGNORECASE) if may_declare else None
     if found is None:
         return None

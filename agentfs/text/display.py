@@ -38,8 +38,14 @@ def visible_lines(bodies: Sequence[str]) -> list[str]:
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
     """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
-    line = f"%{width or len(str(first + len(bodies) - 1))}d|%s"
-    return [line % numbered for numbered in enumerate(bodies, first)]
+    width = width or len(str(first + len(bodies) - 1))
+    lines: list[str] = []
+    # Numbers with equally many digits share their padding: a format with a width takes three times as long.
+    for digits in range(len(str(first)), width + 1):
+        pad, start = " " * (width - digits), first + len(lines)
+        part = bodies[len(lines) : 10**digits - first]
+        lines += [f"{pad}{number}|{body}" for number, body in enumerate(part, start)]
+    return lines
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
