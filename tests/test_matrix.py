@@ -290,6 +290,30 @@ def edited(site: "Site") -> None:
         site.attempt(lambda path=path: site.view.append(path, f"{NEW}\n"))
 
 
+def reworked(site: "Site") -> None:
+    """Change files by a tool, by the program and by a move."""
+    view = site.view
+    for act in (
+        lambda: view.edit(site.path, site.line, NEW),
+        lambda: view.host.append(site.path, f"{NEW}\n"),
+        lambda: view.append(site.second, f"{NEW}\n"),
+        lambda: view.move(site.second, site.free),
+        lambda: view.write(f"{site.free}er", f"{NEW}\n"),
+    ):
+        site.attempt(act)
+
+
+def decide(site: "Site") -> Result:
+    """Accept a hunk, take one back, and change the text of the others."""
+    first, second, *others = (hunk.id for hunk in site.view.review().hunks)
+    return site.view.apply_review([first], [second], dict.fromkeys(others, "by a person\n"))
+
+
+def decided(site: "Site") -> None:
+    reworked(site)
+    site.attempt(lambda: decide(site))
+
+
 def undone(site: "Site") -> None:
     edited(site)
     site.attempt(site.view.undo)
@@ -349,7 +373,7 @@ def secret(site: "Site") -> None:
 
 
 def command_renames_secret(site: "Site") -> None:
-    """Rename a file whose content no recording keeps."""
+    """Rename a file whose content no recording keeps; undo deleted the new name, its only copy."""
     site.place.on_disk("src/in/.env").rename(site.place.on_disk("src/in/plain.txt"))
 
 
@@ -463,8 +487,9 @@ METHODS: dict[str, Method] = {
     "delete plain": changes("delete"),
     "move": changes("move", to="{free}"),
     "changes": tells("changes", PATHS, before=edited),
-    "review": tells("review", PATHS, before=edited, only=PROGRAM),
-    "apply_review": changes("apply_review", NONE, before=edited, undo=0, only=PROGRAM),
+    "review": tells("review", PATHS, before=reworked, only=PROGRAM),
+    "review decided": tells("review", PATHS, before=decided, only=PROGRAM),
+    "apply_review": changes(decide, before=reworked, undo=0, only=PROGRAM),
     "undo": changes("undo", PATHS, before=edited, undo=0),
     "undo conflict": changes("undo", NONE, before=conflicting, undo=0, only=WITH_OTHERS),
     "redo": changes("redo", NONE, before=undone, undo=0, only=ONE_TARGET),
@@ -1012,7 +1037,7 @@ def changes_said(data: Any) -> Iterator[str]:
         files = data.get("files")
         if isinstance(files, dict):
             yield from files
-        for each in files if isinstance(files, list) else ():
+        for each in [*(files if isinstance(files, list) else ()), *data.get("places", ())]:
             yield from changes_said(each)
 
 
@@ -1160,7 +1185,7 @@ def paths_in(data: Any, name: str = "") -> Iterator[str]:
 @law
 def every_path_leads_back(seen: Seen) -> Iterator[str]:
     """A path in an answer can be passed to the reading tool of the same toolset, and is the same file."""
-    gone = seen.name in {"delete", "move", "undo", "redo", "rollback", "apply_patch"}
+    gone = seen.name in {"delete", "move", "undo", "redo", "rollback", "apply_patch", "decide"}
     gone = gone or "preview" in seen.arguments or seen.arguments.get("command") in {"delete", "rename"}
     if gone or not seen.answer.success or seen.cell["rules"] == "denied":
         return
@@ -1393,8 +1418,8 @@ def test_every_method_and_every_tool_is_a_row():
         for name, each in vars(Workspace).items()
         if inspect.isfunction(inspect.unwrap(each)) and not name.startswith("_") and name not in NO_ROWS
     }
-    # The rows of `recording` and `start` are functions.
-    missing = {*tools, *public} - rows - {("", "recording")}
+    # Their rows are functions.
+    missing = {*tools, *public} - rows - {("", "recording"), ("", "apply_review")}
     assert not missing
 
 

@@ -8,7 +8,25 @@ from pathlib import Path
 from agentfs import Edit, LineChange
 from tests import kit
 
+# Names for random calls on the tree that `original` makes.
+FILES = ["a.txt", "b.bin", "run.sh", "d/one", "d/two", "d/e/deep", "new/x", "new/y/z", "link"]
+FILES += ["sp ace", "q\"\\'t", "é", "dangling"]
 Snapshot = dict[str, tuple[str, int, bytes]]
+
+
+def original(top: Path) -> Path:
+    """Make a tree with contents, modes and links of each kind."""
+    (top / "d" / "e").mkdir(parents=True)
+    (top / "empty").mkdir(mode=0o700)
+    (top / "a.txt").write_bytes(b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n")
+    (top / "b.bin").write_bytes(b"\0\1\2" * 50)
+    (top / "run.sh").write_bytes(b"#!/bin/sh\necho\n")
+    (top / "run.sh").chmod(0o755)
+    kit.put(top, {"d/one": b"caf\xe9\nlatin\n", "d/e/deep": b""})
+    (top / "d" / "e" / "deep").chmod(0o640)
+    (top / "link").symlink_to("d/one")
+    (top / "dangling").symlink_to("new/target")
+    return top
 
 
 def snapshot(top: Path, *, directories: bool = True) -> Snapshot:

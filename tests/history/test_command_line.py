@@ -52,7 +52,8 @@ def session(root, tmp_path):
         ws.checkpoint("start")
         ws.edit("a.txt", "two", "zwei")
         ws.checkpoint("turn 1")
-        ws.write("new/b.txt", "x\n")
+        with ws.recording("make fmt"):
+            put(root, {"new/b.txt": "x\n"})
         ws.move("a.txt", "c.txt")
         ws.undo()
     return "--state", tmp_path / "state"
@@ -65,7 +66,7 @@ def test_log_lists_the_steps_the_latest_first(session):
     assert lines == [
         '4  takes back step 3: moved "c.txt" to "a.txt"',
         '3  undone: moved "a.txt" to "c.txt"',
-        '2  created "new/b.txt"',
+        '2  "make fmt": created "new/b.txt"',
         '   checkpoint "turn 1"',
         '1  changed "a.txt"',
         '   checkpoint "start"',
@@ -90,7 +91,11 @@ def test_diff_is_a_patch_that_git_takes(session, root, tmp_path):
     since = run("diff", "--since", "turn 1", *session).stdout
     assert "b.txt" in since
     assert "a.txt" not in since
-    assert json.loads(run("diff", "--json", *session).stdout)["files"][0]["path"] == "a.txt"
+    files = json.loads(run("diff", "--json", *session).stdout)["files"]
+    assert [(file["path"], file["label"]) for file in files][::2] == [
+        ("a.txt", ""),
+        ("new/b.txt", "make fmt"),
+    ]
 
 
 def test_undo_redo_and_rollback(session, root):

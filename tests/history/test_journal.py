@@ -1,19 +1,17 @@
 """Undo, redo, checkpoints, rollback and changes, one by one."""
 
 import os
-import shutil
 import sys
 import tracemalloc
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
-from agentfs.errors import ConflictError, FileIOError, NotFoundError
-from agentfs.fs import Change, FileNode, LinkNode, quote
+from agentfs import AgentFSError, Workspace
+from agentfs.errors import ConflictError, FileIOError
+from agentfs.fs import Change, FileNode, quote
 from agentfs.history import database, operations, report
 from agentfs.history.database import Contents
-from tests.conftest import needs
-from tests.history.judges import git_applied, snapshot
+from tests.history.judges import snapshot
 from tests.kit import put, refused
 
 
@@ -196,44 +194,6 @@ def test_nothing_is_changed_if_nothing_can_be_kept(ws, tmp_path, monkeypatch):
     ws.undo(3)
     assert (tmp_path / "a").read_text() == "old\n" * 100
     assert sorted(snapshot(tmp_path)) == ["a", "large"]
-
-
-@needs("git")
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
-def test_the_patch_is_for_bytes_whatever_their_encoding(tmp_path, encoding):
-    one, two = (put(tmp_path / side, {"t": "é one\r\ntwo\n".encode(encoding)}) for side in "ab")
-    with Workspace(one) as ws:
-        ws.edit("t", "two", "zwei")
-        assert git_applied(two, ws.changes().patch, tmp_path / "scratch") == snapshot(one)
-
-
-@needs("git")
-def test_only_binary_parts_of_the_patch_name_contents_by_their_hash(tmp_path):
-    """git applies everything else without an index line, whose two hashes cost a model 40 tokens a file."""
-    top = tmp_path / "root"
-    top.mkdir()
-    for name in ("text", "script", "gone", "empty", "binary", "ends", "to link", "mode", "both"):
-        (top / name).write_bytes(b"one\ntwo\n" if name != "empty" else b"")
-    put(top, {"binary": b"\x00one", "ends": b"no end"})
-    (top / "script").chmod(0o755)
-    (top / "link").symlink_to("text")
-    shutil.copytree(top, tmp_path / "original", symlinks=True)
-    link = LinkNode("script")
-    with Workspace(top, policy=Policy(overwrite="always")) as ws:
-        for name in ("text", "script", "ends", "new", "\u00e9 new\t", "new empty"):
-            ws.write(name, "" if "empty" in name else "three\n")
-        for name in ("gone", "empty", "to link", "link"):
-            ws.delete(name)
-        after = {"to link": link, "link": link}
-        after |= {"run": FileNode.of(0o755, b"#!/bin/sh\n"), "both": FileNode.of(0o755, b"two\nthree\n")}
-        after["binary"] = FileNode.of(0o644, b"\0two")
-        after["mode"] = FileNode.of(0o755, b"one\ntwo\n")
-        changes = [Change(path, ws._root.node(path, max_bytes=1000), node) for path, node in after.items()]
-        ws._root.apply(changes, max_bytes=1000, conflict=lambda change, _: NotFoundError(change.path))
-        patch = ws.changes().patch
-    assert git_applied(tmp_path / "original", patch, tmp_path / "copy") == snapshot(top)
-    assert patch.count(b"\nindex ") == 1
-    assert b"\ndiff --git a/binary b/binary\nindex " in b"\n" + patch
 
 
 def test_undo_and_redo_leave_what_was_read_as_it_is(ws, tmp_path):

@@ -192,23 +192,6 @@ def test_regression_a_recording_that_ends_is_not_taken_for_one_whose_end_has_fai
         assert [step.label for step in standing(ws)] == ["make"]
 
 
-def test_a_database_that_another_program_locks_delays_the_end(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.history.database._TIMEOUT", 0.1)
-    state = tmp_path / "state"
-    with Workspace(root, state=state) as ws:
-        with suppress(FileIOError), ws.recording("make"):
-            (root / "new").write_text("new\n")
-            other = sqlite3.connect(state / "history.db", isolation_level=None)
-            other.execute("BEGIN IMMEDIATE")
-        other.execute("ROLLBACK")
-        other.close()
-        with ws.recording("next") as recorded:
-            (root / "newer").write_text("new\n")
-        assert paths(recorded.result) == ["newer"]
-        ws.undo(2)
-    assert not {"new", "newer"} & set(os.listdir(root))
-
-
 # Cancelled calls
 
 

@@ -1,31 +1,17 @@
 """A review has the same answers in each kind of workspace, and of each kind of text."""
 
 import json
-import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentfs import AfterChange, AgentFSError, Mount, Policy, Workspace, connect
+from agentfs import AfterChange, AgentFSError, Policy, Workspace
 from agentfs.results import Review
-from tests import kit
 from tests.kit import put
-from tests.remote.over_pipe import open_pipe
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
-
-
-WAYS: dict[str, Callable[[Path], Any]] = {
-    "plain": lambda top: Workspace(top),  # noqa: PLW0108 - as the others
-    "watched": lambda top: Workspace(top, watch=True),
-    "view": lambda top: Workspace(top).view(policy=Policy()),
-    "connected": lambda top: connect(open_pipe(), top),
-    "mounted": lambda top: Workspace(top, mounts={"m": Mount((top / "m").rename(top.parent / "mounted"))}),
-    "kept": lambda top: Workspace(top, state=top.parent / "state"),
-}
 
 
 def ids_of(review: Review) -> list[str]:
@@ -35,43 +21,6 @@ def ids_of(review: Review) -> list[str]:
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
     return put(tmp_path / "tree", dict.fromkeys(["a.txt", "b.txt", "m/a.txt", "m/old.txt"], TEXT))
-
-
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "plain"])
-def test_a_review_has_the_answers_of_a_plain_workspace(top: Path, tmp_path: Path, way: str):
-    def answers(opened: Any) -> list[object]:
-        with opened as ws:
-            ws.edit("a.txt", "line 3\n", "three\n")
-            ws.edit("m/a.txt", "line 3\n", "three\n")
-            ws.host.edit("m/a.txt", "line 9\n", "nine\n")
-            ws.edit("m/a.txt", "line 15\n", "")
-            ws.edit("m/old.txt", "line 1\n", "one\n")
-            ws.move("m/old.txt", "m/new.txt")
-            ws.edit("m/new.txt", "line 19\n", "nineteen\n")
-            ws.write("m/made/c.txt", "c\n")
-            ws.delete("b.txt")
-            review = ws.review()
-            found: list[object] = [(file.kind, file.path, file.old_path) for file in review.files]
-            found += [(*hunk.origins, hunk.old_lines, hunk.new_lines) for hunk in review.hunks]
-            inside = ws.review(paths="m/a.txt")
-            first, second, third = inside.hunks
-            decided = ws.apply_review([first.id], [third.id], {second.id: "NINE\n"})
-            found += [str(decided), ws.read("m/a.txt").content]
-            rest = ws.review()
-            found += [(hunk.old_lines, hunk.new_lines) for hunk in rest.hunks]
-            ws.apply_review(reject=ids_of(rest))
-            found += [
-                [entry.path for entry in kit.find(ws, types="f").files],
-                *(ws.read(path).content for path in ("a.txt", "m/old.txt")),
-            ]
-            ws.undo(2)
-            found.append([(hunk.old_lines, hunk.new_lines) for hunk in ws.review().hunks])
-            return found
-
-    other = shutil.copytree(top, tmp_path / "other" / "tree")
-    expected = answers(WAYS["plain"](other))
-    assert len(expected) > 20
-    assert answers(WAYS[way](top)) == expected
 
 
 def test_a_transaction_is_reviewed_before_and_after_its_end(top: Path):

@@ -9,11 +9,10 @@ import threading
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.errors import ConflictError
 from agentfs.history.log import net_changes
 from agentfs.history.state import read_journal
 from tests import kit
-from tests.history.judges import snapshot, standing
+from tests.history.judges import snapshot
 from tests.kit import put, refused
 
 
@@ -75,22 +74,6 @@ def test_no_text_that_was_read_is_on_the_disk(root, reopened, tmp_path):
 
 def on_disk(state):
     return b"".join(path.read_bytes() for path in sorted(state.iterdir()))
-
-
-def test_rollback_over_foreign_changes_is_refused_with_the_diff(root, reopened):
-    ws = reopened()
-    ws.checkpoint("start")
-    ws.edit("a.txt", "one", "1")
-    ws.write("b.txt", "x\n")
-    (root / "a.txt").write_text("1\ntheirs\n")
-    before = snapshot(root)
-    for again in (ws, reopened):
-        ws = again if again is ws else reopened()
-        with pytest.raises(ConflictError) as caught:
-            ws.rollback("start")
-        assert "+theirs" in caught.value.details["diff"]
-        assert snapshot(root) == before
-        assert len(standing(ws)) == 2
 
 
 def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):

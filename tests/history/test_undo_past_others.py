@@ -170,18 +170,6 @@ def test_a_moved_file_is_moved_back_with_the_changes_of_another_program(reopened
     assert reopened().undo(paths=["a"]).files[0].moved_from == "d/b"
 
 
-def test_content_that_a_merge_overwrites_is_in_the_journal(reopened, tmp_path):
-    """Also after the process has ended: redo brings the version of the other program back byte for byte."""
-    file = tmp_path / "root" / "a"
-    reopened().edit("a", "2\n", "two\n")
-    theirs = "first, theirs\n" + file.read_text() + "no end"
-    file.write_text(theirs)
-    reopened().undo()
-    assert "two" not in file.read_text()
-    reopened().redo()
-    assert file.read_text() == theirs
-
-
 # What `changes` tells of now
 
 
