@@ -72,12 +72,12 @@ def test_log_lists_the_steps_the_latest_first(session):
         '   checkpoint "start"',
     ]
     rows = json.loads(run("log", "--json", *session).stdout)
-    assert [(row["step"], row["undone"], row["checkpoints"]) for row in rows] == [
-        (4, False, []),
-        (3, True, []),
-        (2, False, []),
-        (1, False, ["turn 1"]),
-        (0, False, ["start"]),
+    assert [(row["step"], row["undone"], row["label"], row["checkpoints"]) for row in rows] == [
+        (4, False, "", []),
+        (3, True, "", []),
+        (2, False, "make fmt", []),
+        (1, False, "", ["turn 1"]),
+        (0, False, "", ["start"]),
     ]
     assert run("log", "--limit", "1", *session).stdout.count("\n") == 1
 
