@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AfterChange, AgentFSError, Limits, Policy, Workspace
+from agentfs.dialects import toolkit
 from tests.kit import error_of, put
 
 
@@ -77,7 +78,40 @@ def notebook(output):
     return json.dumps({"cells": [cell], "nbformat": 4, "nbformat_minor": 4, "metadata": {}})
 
 
+def edit(ws, old, new="new"):
+    """Return the result or the error of an edit."""
+    try:
+        return ws.edit("a.txt", old, new)
+    except AgentFSError as error:
+        return error
+
+
+def checked(ws, line):
+    """Return the result of a write whose check finds these lines."""
+    check = AfterChange("*", lambda path, text: line.split("\n"))
+    with Workspace(ws.root, policy=Policy(after_change=[check])) as view:
+        return view.write("a.txt", "x")
+
+
+def numbered(count):
+    return "".join(f"this is line {number}\n" for number in range(count))
+
+
 CUT = [
+    ("characters of a place", 200, "⟦+1 character⟧",
+     lambda ws, n: (edits(ws, ("a" * n + "\n") * 2), edit(ws, "a" * n))[1]),
+    ("characters of a text known from elsewhere", 7, "which was also shown",
+     lambda ws, n: (ws.write("b.txt", "12345678"[:n]), edits(ws, "-"), edit(ws, "12345678"[:n]))[2]),
+    ("lines of a similar text", 20, "[and 1 more]",
+     lambda ws, n: (edits(ws, numbered(n)), edit(ws, numbered(n - 1) + "-"))[1]),
+    ("shown differences", 3, "[1 more difference]",
+     lambda ws, n: (edits(ws, numbered(n)), edit(ws, numbered(n).replace("line", "lines")))[1]),
+    ("findings of a check", 20, "(1 more line)", lambda ws, n: checked(ws, "\n".join("abcdefghijklmnopqrstu"[:n]))),
+    ("characters of a finding", 400, "⟦+1 character⟧", lambda ws, n: checked(ws, "x" * n)),
+    ("lines of files in an error", 20, "[1 more file]",
+     lambda ws, n: ([ws.write(f"{i}", "x") for i in range(n)], error_of(ws.replace, "x", "y", expect=1))[1]),
+    ("names of a notebook's JSON", 1_500_000, "more than 1500000 parts",
+     lambda ws, n: (put(Path(ws.root), {"a.ipynb": "[" * n}), ws.read("a.ipynb"))[1]),
     ("wrong arguments", 12, "and 1 more problem",
      lambda ws, n: ws.tools().call("multi_edit", {"path": "a", "edits": [{"old_string": ""}] * n}).content),
     ("places of an ambiguous text", 10, "[and 1 more]",
@@ -121,6 +155,26 @@ def test_one_more_is_left_out_and_said(tmp_path, limit, most, said, act):
         (top := tmp_path / f"{count}").mkdir()
         with Workspace(top, policy=Policy(run="recorded")) as ws:
             assert (said in str(act(ws, count))) is (count > most), limit
+
+
+def test_sizes_of_a_listing(tmp_path, ws):
+    sizes = {
+        1023: "1023 B",
+        1024: "1.0 KB",
+        10_239: "10.0 KB",
+        10_240: "10 KB",
+        2**20: "1.0 MB",
+        2**30: "1.0 GB",
+    }
+    for size, text in sizes.items():
+        with open(tmp_path / "a", "wb") as file:
+            file.truncate(size)
+        assert str(ws.ls(sort="size")) == f"a  {text}"
+
+
+def test_estimated_tokens_of_a_hundred_characters():
+    texts = {"a": 21, "1": 79, " ": 9, "\n": 21, ".": 63, "é": 74, "日": 90, "😀": 106}
+    assert {each: toolkit.estimate_tokens(each * 100) for each in texts} == texts
 
 
 def lines(top, count, text="x\n"):
