@@ -1,9 +1,12 @@
 """Limits, each with the largest input that it allows, and one more."""
 
 import json
+from base64 import b64encode
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from agentfs import AfterChange, AgentFSError, Limits, Policy, Workspace
 from agentfs.dialects import toolkit
@@ -32,7 +35,14 @@ def chain(ws, count):
     ws.read(f"{count}/{count}")
 
 
+def behind(ws, wrappers):
+    """Run a command behind others, with a rule for another command."""
+    with Workspace(ws.root, policy=Policy(run="recorded", deny=["run(other)"])) as view:
+        view.run(" ".join(["env"] * wrappers) + " true")
+
+
 REFUSED = [
+    ("commands behind one another", 20, "refused", behind),
     ("characters of a pattern", 1000, "invalid_pattern", lambda ws, n: ws.grep("a" * n)),
     ("nested groups", 49, "invalid_pattern", lambda ws, n: ws.grep("(" * n + "a" + ")" * n)),
     ("repeats", 20_000, "invalid_pattern", lambda ws, n: ws.grep(f"a{{{n}}}")),
@@ -72,10 +82,15 @@ def found_by(line):
     return Policy(after_change=[AfterChange("*", lambda path, text: line)])
 
 
-def notebook(output):
-    """Return a notebook with one cell, which has printed this."""
-    cell = {"cell_type": "code", "source": "", "outputs": [{"output_type": "stream", "text": output}]}
+def notebook(*outputs):
+    """Return a notebook with one cell."""
+    cell = {"cell_type": "code", "source": "", "outputs": outputs}
     return json.dumps({"cells": [cell], "nbformat": 4, "nbformat_minor": 4, "metadata": {}})
+
+
+def read(ws, path, content):
+    put(Path(ws.root), {path: content})
+    return ws.read(path)
 
 
 def edit(ws, old, new="new"):
@@ -97,7 +112,28 @@ def numbered(count):
     return "".join(f"this is line {number}\n" for number in range(count))
 
 
+def png(width):
+    file = BytesIO()
+    Image.new("1", (width, 1)).save(file, "png")
+    return file.getvalue()
+
+
+def images(ws, count):
+    """Read a notebook with several images."""
+    output = {"output_type": "display_data", "data": {"image/png": b64encode(png(1)).decode()}}
+    return read(ws, "a.ipynb", notebook(*[output] * count))
+
+
 CUT = [
+    ("images", 10, "only 10 of 11 images are shown", images),
+    ("rules in a report", 2, "and 1 more rule",
+     lambda ws, n: (put(Path(ws.root), {".gitignore": "\n".join("abc"[:n]), **dict.fromkeys("abc", "")}),
+                    ws.grep("zz"))[1]),
+    ("bytes of a rule file", 2**16, "rule files not read",
+     lambda ws, n: (put(Path(ws.root), {".gitignore": "#" * n}), ws.grep("zz"))[1]),
+    ("levels", 99, "1 too deep", lambda ws, n: (put(Path(ws.root), ["d/" * n + "a"]), ws.glob("**/a"))[1]),
+    ("pixels of a side", 2000, "shown scaled down to 2000x1",
+     lambda ws, n: read(ws, "a.png", png(n))),
     ("characters of a place", 200, "⟦+1 character⟧",
      lambda ws, n: (edits(ws, ("a" * n + "\n") * 2), edit(ws, "a" * n))[1]),
     ("characters of a text known from elsewhere", 7, "which was also shown",
@@ -106,12 +142,13 @@ CUT = [
      lambda ws, n: (edits(ws, numbered(n)), edit(ws, numbered(n - 1) + "-"))[1]),
     ("shown differences", 3, "[1 more difference]",
      lambda ws, n: (edits(ws, numbered(n)), edit(ws, numbered(n).replace("line", "lines")))[1]),
-    ("findings of a check", 20, "(1 more line)", lambda ws, n: checked(ws, "\n".join("abcdefghijklmnopqrstu"[:n]))),
+    ("findings of a check", 20, "(1 more line)",
+     lambda ws, n: checked(ws, "\n".join("abcdefghijklmnopqrstu"[:n]))),
     ("characters of a finding", 400, "⟦+1 character⟧", lambda ws, n: checked(ws, "x" * n)),
     ("lines of files in an error", 20, "[1 more file]",
      lambda ws, n: ([ws.write(f"{i}", "x") for i in range(n)], error_of(ws.replace, "x", "y", expect=1))[1]),
     ("names of a notebook's JSON", 1_500_000, "more than 1500000 parts",
-     lambda ws, n: (put(Path(ws.root), {"a.ipynb": "[" * n}), ws.read("a.ipynb"))[1]),
+     lambda ws, n: read(ws, "a.ipynb", "[" * n)),
     ("wrong arguments", 12, "and 1 more problem",
      lambda ws, n: ws.tools().call("multi_edit", {"path": "a", "edits": [{"old_string": ""}] * n}).content),
     ("places of an ambiguous text", 10, "[and 1 more]",
@@ -122,8 +159,8 @@ CUT = [
      lambda ws, n: (edits(ws, "x\n" * n), ws.changes())[1]),
     ("lines of a diff", 119, "[1 more line of the diff",
      lambda ws, n: edits(ws, *("b\n" * (n % 2) + f"{text}\n" * (n // 2) for text in ("x\ny", "x")))),
-    ("cut lines", 5, "and 1 more", lambda ws, n: (edits(ws, f"{'x' * 2001}\n" * n), ws.read("a.txt"))[1]),
-    ("characters of a line", 2000, "⟦+1 character⟧", lambda ws, n: (edits(ws, "x" * n), ws.read("a.txt"))[1]),
+    ("cut lines", 5, "and 1 more", lambda ws, n: read(ws, "a", f"{'x' * 2001}\n" * n)),
+    ("characters of a line", 2000, "⟦+1 character⟧", lambda ws, n: read(ws, "a", "x" * n)),
     ("characters of a line in a diff", 399, "⟦+", lambda ws, n: edits(ws, "a" * (n - 1), "a" * n)),
     ("characters of a summary", 120, "…",
      lambda ws, n: ws.tools().call("read", {"path": "p" * (n - len('"" does not exist.'))}).short_result),
@@ -135,14 +172,14 @@ CUT = [
     ("odd bytes among three", 1, "output that is not text",
      lambda ws, n: ws.run(f"printf '{chr(92)}001%.0s' $(seq {n}); printf '{'a' * (3 - n)}'")),
     ("lines of one output in a notebook", 100, "⟦+1 line of output⟧",
-     lambda ws, n: (ws.write("a.ipynb", notebook("x\n" * n)), ws.read("a.ipynb"))[1]),
+     lambda ws, n: read(ws, "a.ipynb", notebook({"output_type": "stream", "text": "x\n" * n}))),
     ("searched paths in an answer", 20, "and 1 more",
      lambda ws, n: ws.grep("a", [ws.write(f"{i}", "x").path for i in range(n)])),
     ("whole paths in an answer", 20, "d/\n 0\n",
      lambda ws, n: ([ws.write(f"d/{i}", "") for i in range(n)], ws.glob("d/*"))[1]),
     ("context", 20, "context is at most 20", lambda ws, n: (edits(ws, "a"), ws.grep("a", context=n))[1]),
     ("bytes before a NUL in a binary file", 8191, "1|x",
-     lambda ws, n: (ws.write_bytes("a", b"x\n%b\0" % (b"x" * (n - 2))), ws.read("a"))[1]),
+     lambda ws, n: read(ws, "a", f"x\n{'x' * (n - 2)}\0")),
     ("bytes of a file without a size", 102_399, "100 KB", lambda ws, n: (edits(ws, "x" * n), ws.ls())[1]),
     ("suggested paths", 3, "More may have this name",
      lambda ws, n: ([ws.write(f"{i}/a.py", "") for i in range(n)], error_of(ws.read, "a.py"))[1]),
@@ -155,6 +192,34 @@ def test_one_more_is_left_out_and_said(tmp_path, limit, most, said, act):
         (top := tmp_path / f"{count}").mkdir()
         with Workspace(top, policy=Policy(run="recorded")) as ws:
             assert (said in str(act(ws, count))) is (count > most), limit
+
+
+def test_two_ids_with_nineteen_new_lines_each_fill_the_answer(tmp_path, ws):
+    put(tmp_path, {"a.txt": "a\nb\nc\n"})
+    ids = ws.read("a.txt", line_ids=True).line_ids
+    put(tmp_path, {"a.txt": numbered(19)})
+    error = error_of(ws.edit_lines, "a.txt", [{"line_id": each, "new_content": ""} for each in ids])
+    assert len(error.details["rows"]) == 40
+
+
+def test_how_much_is_shown_of_more(tmp_path):
+    events = []
+    put(tmp_path, {"a.txt": numbered(501), ".gitignore": "x" * 99, "x" * 99: "", "b.txt": "x\n" * 300})
+    with Workspace(tmp_path, on_event=events.append) as ws:
+        ws.tools().call("x" * 101, {})
+        assert events[-1].tool == "x" * 100
+        assert str(ws.grep("zz")).endswith(f" .gitignore:1 {'x' * 67}]")
+        error = ws.tools().call("read", f'{{"path": "{"a" * 30}", {"b" * 50}}}').content
+        assert f'near "{"a" * 17}\\", {"b" * 20}"' in error
+        ws.write("b.txt", "y\n" * 300, overwrite="always")
+        for number in range(52):
+            ws.write(f"n{number}", "x\n")
+        assert len(ws.changes().next["arguments"]["paths"]) == 50
+        rye = ws.tools(dialect="rye")
+        rye.call("read", {"file_path": "a.txt"})
+        change = {"line_id": "zzzzzz", "new_content": ""}
+        failed = json.loads(rye.call("edit_lines", {"file_path": "a.txt", "changes": [change]}).content)
+        assert len(failed["available_ids"]) == 500
 
 
 def test_sizes_of_a_listing(tmp_path, ws):
