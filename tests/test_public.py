@@ -3,12 +3,13 @@
 import inspect
 import subprocess
 import sys
-from dataclasses import MISSING, FrozenInstanceError, field, fields, is_dataclass, make_dataclass
+from dataclasses import FrozenInstanceError, field, fields, is_dataclass, make_dataclass
 
 import pytest
 
 import agentfs
 from agentfs import AgentFSError, Workspace, events, results
+from agentfs.dialects import toolkit
 from tests.kit import put
 
 NAMES = """
@@ -95,18 +96,43 @@ def test_the_visible_parameters_of_each_method_are_frozen():
         assert ", ".join(shown) == expected
 
 
-def test_what_is_left_out_means_no_or_nothing():
-    for name, method in inspect.getmembers(Workspace, inspect.isfunction):
-        defaults = [each.default for each in inspect.signature(method).parameters.values()]
-        assert name[0] == "_" or True not in [each for each in defaults if isinstance(each, bool)], name
-    others = {"exact": True, "total_exact": True, "files": 1, "type": "file", "cut": (0, 0)}
-    unseen = set()
-    for kind in [each for each in vars(results).values() if is_dataclass(each)]:
-        for each in [each for each in fields(kind) if each.default not in {MISSING, None}]:
-            assert each.default == others.get(each.name, type(each.default)()), (kind, each.name)
-        unseen |= {each.name for each in fields(kind) if not (each.repr and each.compare)}
-        assert all(each.compare is (each.name != "glob_note") for each in fields(kind)), kind
-    assert unseen == {"text", "glob_note"}
+# A number that is left out is 0, and a flag False, with these exceptions.
+DEFAULTS = """
+CallContext.progress(entries=1) DeleteResult(files=1) GlobOptions(links_as_files=True) GlobResult(exact=True)
+GrepOptions(dot_all=True) GrepOptions(line_numbers=True) GrepOptions(max_context=20) GrepOptions(samples=3)
+GrepResult(exact=True) Limits(file_bytes=10485760) Limits(glob_results=200) Limits(grep_line_chars=400)
+Limits(grep_results=100) Limits(line_chars=2000) Limits(list_entries=500) Limits(output_tokens=20000)
+Limits(read_bytes=51200) Limits(read_lines=2000) Limits(snapshot_bytes=536870912) Limits(walk_entries=2000000)
+Limits(watch_bytes=536870912) MoveResult(files=1) ReadOptions(column=1) ReadOptions(line_numbers=True)
+ReadOptions(offset=1) ReadOptions.next_call(column=1) ReadResult(total_exact=True) Tool(for_models=True)
+Toolset(concurrency=8) Workspace.ls(depth=1) Workspace.read(column=1) Workspace.read(offset=1)
+Workspace.redo(steps=1) Workspace.run(timeout=120) Workspace.undo(steps=1) compile_globs(hidden=True)
+""".split()  # noqa: SIM905 - a list of strings would be five times as long
+
+
+def test_the_defaults_of_public_names_are_frozen():
+    publics = {name: each for name, each in vars(results).items() if f"{each}".startswith("<class 'agentfs.")}
+    publics |= {name: getattr(module, name) for module in (agentfs, toolkit) for name in module.__all__}
+    del publics["connect"]  # it has the methods of `Workspace`
+    functions = dict(publics)
+    for name, public in publics.items():
+        if inspect.isclass(public) and public.__module__.startswith("agentfs"):
+            functions |= {f"{name}.{each}": value for each, value in vars(public).items() if each[0] != "_"}
+            functions[name] = vars(public).get("__init__")
+    found = set()
+    for name, function in functions.items():
+        signed = inspect.isfunction(function) and inspect.signature(function)
+        given = {each.name: each.default for each in signed.parameters.values()} if signed else {}
+        found |= {f"{name}({each}={it})" for each, it in given.items() if isinstance(it, int) and it}
+    assert found == {*DEFAULTS}
+    unequal = [each for kind in publics.values() if is_dataclass(kind) for each in fields(kind)]
+    assert {each.name for each in unequal if not each.compare} == {"glob_note"}
+    assert {each.name for each in unequal if not each.repr} == {
+        "text",
+        "glob_note",
+        "outcome",
+        "_descriptions",
+    }
 
 
 def test_import_loads_none_of_the_dependencies():

@@ -72,6 +72,9 @@ def test_files_of_deepagents(deep, tmp_path, caplog):
     assert b64decode(backend.read(f"{top}img").file_data["content"]) == b"\0x"
     assert b64decode(backend.read(f"{top}fit").file_data["content"]) == b"\0" * 512_000
     assert backend.read(f"{top}big").error.endswith("maximum preview size of 512000 bytes")
+    put(tmp_path, {"n.ipynb": '{"cells": [], "nbformat": 4}'})
+    assert backend.read(f"{top}n.ipynb").file_data["content"].startswith('{"cells"')
+    assert len(backend.grep("[]").values[1]) == 1
     with caplog.at_level(logging.INFO):
         found = backend.grep("1")
     error, matches, cut = found.values
