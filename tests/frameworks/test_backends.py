@@ -74,7 +74,8 @@ def test_files_of_deepagents(deep, tmp_path, caplog):
     assert backend.read(f"{top}big").error.endswith("maximum preview size of 512000 bytes")
     put(tmp_path, {"n.ipynb": '{"cells": [], "nbformat": 4}'})
     assert backend.read(f"{top}n.ipynb").file_data["content"].startswith('{"cells"')
-    assert len(backend.grep("[]").values[1]) == 1
+    put(tmp_path, {"x.md": "[z"})
+    assert len(backend.grep("[z").values[1]) == 1
     with caplog.at_level(logging.INFO):
         found = backend.grep("1")
     error, matches, cut = found.values
