@@ -17,10 +17,11 @@ from agentfs.base import call_context
 from agentfs.patterns.compile import Pattern
 
 _MATCHES_PER_CHECK = 1024  # matches between two checks of the clock
-_CHUNK = 64 * 1024  # characters of a text that are matched at once
+_CHUNK = 32 * 1024  # characters of a text that are matched at once
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
+_SHORT_LINE = 512  # characters
 _Span = tuple[int, int]
 
 
@@ -138,10 +139,11 @@ class LineSearch:
         As in rg, an empty match does not follow another match at once, such as the second match of `.*`.
         """
         seconds, done, behind = _FIRST_SLICE, 0, -1
+        # A timeout costs a look at the clock for each match.
+        is_quick = self._pattern.plan.is_quick and not self._pattern.multiline and _has_short_lines(text)
         while True:
             left = self._seconds_left()
-            # Literals need no timeout, which costs a look at the clock for each match.
-            timeout = None if self._pattern.plan.is_literal else min(seconds, left)
+            timeout = None if is_quick else min(seconds, left)
             found = expression.finditer(text, timeout=timeout, concurrent=True)
             try:
                 for match in islice(found, done, None):
@@ -161,6 +163,15 @@ class LineSearch:
         if left <= 0:
             raise TimeoutError
         return left
+
+
+def _has_short_lines(text: str) -> bool:
+    end = 0
+    while len(text) - end > _SHORT_LINE:
+        # `end` is 0 if no line ends within this distance.
+        if not (end := text.rfind("\n", end, end + _SHORT_LINE) + 1):
+            return False
+    return True
 
 
 def _line_end(text: str, position: int) -> int:

@@ -35,6 +35,7 @@ class Plan:
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
     tail: str | None = None  # a regex that matches in each line in which `line_regex` does, and to its end
     ignore_case: bool = False  # for the complete pattern
+    is_quick: bool = False  # in a line, the engine takes at most the square of its length
 
 
 def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
@@ -57,13 +58,14 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     plan = plan_of_literals(syntax, ignore_case=ignore_case)
     if plan.is_literal:
         # The engine finds literals only in texts that have other forms of letters.
-        return replace(plan, line_regex=syntax.source)
+        return replace(plan, line_regex=syntax.source, is_quick=True)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
     parts = [_within_line(token, common, mixed=mixed) for token in tokens]
     begin = r"\b" if _begins_with_word(tokens) else ""  # saves an attempt at each letter of a word
-    return replace(plan, line_regex=begin + "".join(parts), tail=_tail(tokens, parts))
+    line_regex, tail = begin + "".join(parts), _tail(tokens, parts)
+    return replace(plan, line_regex=line_regex, tail=tail, is_quick=_is_quick(tokens))
 
 
 def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
@@ -90,6 +92,16 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
     if kinds[start:].count("character") < 3 and tokens[start].value in _FREQUENT_LETTERS:
         return None
     return "".join([*flags, *parts[start:], r"[^\n]*"])
+
+
+def _is_quick(tokens: Sequence[Token]) -> bool:
+    """Return True if at most one repeat is tried at many places with many lengths."""
+    repeats = [at for at, token in enumerate(tokens) if token.kind == "repeat" and token.high != 1]
+    # A repeat after `^` begins at one place of a line; one at the end has one length.
+    first = 2 if tokens and tokens[0].kind == "start" else -1
+    several = [at for at in repeats if at not in {first, len(tokens) - 1}]
+    is_flat = all(tokens[at - 1].kind != "close" for at in repeats)
+    return is_flat and len(several) <= 1 and all(token.kind != "look" for token in tokens)
 
 
 def _begins_with_word(tokens: Sequence[Token]) -> bool:

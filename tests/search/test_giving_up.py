@@ -107,6 +107,18 @@ def test_a_search_ends_in_time_inside_one_long_file(tmp_path):
             assert result.exact == (result.skipped.reached is None)
 
 
+@pytest.mark.parametrize("length", [500, 100_000])
+@pytest.mark.parametrize("pattern", [r"a?[^c]*(?:a|b)a[ab]\d", r"^\w*[ab]*?\d\d", r"\w*\d"])
+def test_a_search_of_flat_patterns_ends_in_time(tmp_path, length, pattern):
+    """The engine takes the square of the length of a line for each; in short lines it has no timeout."""
+    (tmp_path / "f").write_text(("a" * length + "\n") * (5_000_000 // length))
+    with Workspace(tmp_path) as ws:
+        began = time.process_time()
+        result = ws.grep(pattern, timeout=0.3)
+        assert time.process_time() - began < 2.5
+        assert result.skipped.reached == "timeout"
+
+
 @pytest.mark.parametrize("output_mode", ["content", "total"])
 def test_a_long_literal_in_either_case_takes_no_longer_than_its_time(tmp_path, output_mode):
     # The literal search of `regex` takes the product of both lengths for these: 8 s for each.
