@@ -1,16 +1,23 @@
-"""The backends with stand-ins for the frameworks; the second tier runs them with the packages themselves."""
+"""Tools and backends with stand-ins for the frameworks; the second tier uses the packages themselves."""
 
 import asyncio
 import importlib
+import json
 import logging
 import sys
 import types
 from base64 import b64decode
+from io import BytesIO
 
 import pytest
+from PIL import Image
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, frameworks
 from tests.kit import put
+
+FILE = BytesIO()
+Image.new("1", (1, 1)).save(FILE, "png")
+PNG = FILE.getvalue()
 
 
 class Record:
@@ -20,13 +27,15 @@ class Record:
         self.values = values
         vars(self).update(named)
 
+    def __class_getitem__(cls, _):
+        return cls
+
 
 def module(monkeypatch, name, **names):
     """Add a module whose other names are records."""
     made = types.ModuleType(name)
-    made.__getattr__ = lambda each: type(
-        each, (Record, Exception) if each.endswith("Error") else (Record,), {}
-    )
+    ends = ("Error", "Failed", "Required")
+    made.__getattr__ = lambda each: type(each, (Record, *[Exception] * each.endswith(ends)), {})
     vars(made).update(names, __path__=[])
     monkeypatch.setitem(sys.modules, name, made)
     return made
@@ -101,9 +110,17 @@ def test_files_of_deepagents(deep, tmp_path, caplog):
     ]  # fmt: skip
     backend.close()
     assert "closed" in backend.ls("/").error
-    with Workspace(tmp_path) as ws:
-        deep.Backend(ws).close()
-        assert ws.ls().total
+    put(tmp_path, ["d/" * 101 + "x"])
+    with Workspace(tmp_path, limits=Limits(walk_entries=2)) as ws:
+        cut = deep.Backend(ws)
+        assert (cut.glob("*").truncation_reason, cut.grep("1").values[2]) == ("budget", True)
+        cut.close()
+        assert ws.stat(".")
+        whole = deep.Backend(ws.root)
+        assert (whole.glob("*").truncation_reason, "1 too deep" in whole.grep("1").values[0]) == (
+            "unreadable",
+            True,
+        )
 
 
 def test_commands_of_deepagents(deep, tmp_path):
@@ -118,9 +135,128 @@ def test_commands_of_deepagents(deep, tmp_path):
     assert deep.Backend(tmp_path, run=None).execute("true").values[1] == 126
 
 
+ASKED = Policy(on_ask=frameworks.ask, ask=["write(asked)"])
+CALLS = {"a.txt": "read", "a.png": "read", "none": "read", "asked": "write"}
+
+
+def results_of(call, tmp_path):
+    """Return what calls return, or the arguments of what they raise."""
+    put(tmp_path, {"a.txt": "1\n", "a.png": PNG})
+    found = {}
+    for path, tool in CALLS.items():
+        try:
+            found[path] = asyncio.run(
+                call(tool, {"path": path, **({"content": "x"} if tool == "write" else {})})
+            )
+        except Exception as error:  # noqa: BLE001 - of each framework
+            found[path] = error
+    return found
+
+
+def test_tools_of_openai_agents(monkeypatch, tmp_path):
+    spans = []
+    span = Record(set_error=spans.append)
+    module(monkeypatch, "agents", get_current_span=lambda: span)
+    module(monkeypatch, "agents.tool", ToolOutputImageDict=dict, ToolOutputTextDict=dict)
+    module(monkeypatch, "agents.tool_context")
+    monkeypatch.setattr(frameworks, "version", lambda _: "0.24.0")
+    adapter = importing(monkeypatch, "openai_agents")
+    with Workspace(tmp_path, policy=ASKED) as ws:
+        tools = {each.name: each for each in adapter.tools(ws.tools("all"), approval=True)}
+        assert adapter.tools(ws.tools())[0].needs_approval is False
+        assert (adapter.tools(ws.tools())[0].strict_json_schema, tools["read"].strict_json_schema) == (
+            False,
+            False,
+        )
+        context = Record(
+            tool_call_id="1", is_tool_approved=lambda name, call_id: (name, call_id) == ("write", "2")
+        )
+        found = results_of(
+            lambda name, given: tools[name].on_invoke_tool(context, json.dumps(given)), tmp_path
+        )
+        assert found["a.txt"] == "1|1"
+        assert [each["type"] for each in found["a.png"]] == ["text", "image"]
+        assert (spans[0].data, "does not exist" in found["none"]) == ({"code": "not_found"}, True)
+        assert "was not" in found["asked"]
+        data = tools["write"].custom_data_extractor(Record(tool_context=context))
+        assert data == {"success": False, "code": "refused"}
+        context.tool_call_id = "2"
+        assert "Created" in asyncio.run(
+            tools["write"].on_invoke_tool(context, '{"path": "asked", "content": ""}')
+        )
+        assert tools["write"].custom_data_extractor(Record(tool_context=context))["success"] is True
+        assert tools["write"].custom_data_extractor(Record(tool_context=Record())) is None
+        for name, asks in (("write", True), ("read", False)):
+            given = {"path": "asked", "content": "x"}
+            assert asyncio.run(tools[name].needs_approval(None, given, "1")) is asks
+
+
+def test_tools_of_langchain(monkeypatch, tmp_path):
+    answers, asked = [], []
+    for name in ("langchain_core", "langchain_core.runnables", "langgraph"):
+        module(monkeypatch, name)
+    module(monkeypatch, "langchain_core.runnables.config", ensure_config=dict)
+    failed, paused = type("ToolException", (Exception,), {}), type("GraphBubbleUp", (Exception,), {})
+    module(monkeypatch, "langchain_core.tools", ToolException=failed)
+    module(monkeypatch, "langgraph.errors", GraphBubbleUp=paused)
+
+    def interrupt(value):
+        asked.append(value)
+        if not answers:
+            raise paused
+        return answers.pop()
+
+    module(monkeypatch, "langgraph.types", interrupt=interrupt)
+    monkeypatch.setattr(frameworks, "version", lambda _: "1.0")
+    with Workspace(tmp_path, policy=ASKED) as ws:
+        tools = {each.name: each for each in importing(monkeypatch, "langchain").tools(ws.tools("all"))}
+        assert tools["read"].handle_tool_error is True
+        found = results_of(lambda name, given: tools[name]._arun(**given), tmp_path)
+        assert (found["a.txt"][0], found["a.txt"][1]["success"]) == ("1|1", True)
+        assert [each["type"] for each in found["a.png"][0]] == ["text", "image"]
+        assert isinstance(found["none"], failed)
+        assert isinstance(found["asked"], paused)
+        assert asked[0]["action_requests"][0]["args"] == {"path": "asked", "content": "x"}
+        for answer in (
+            {"decisions": [{"type": "reject", "message": "why"}]},
+            {"type": "reject"},
+            "approve",
+            {},
+        ):
+            answers.append(answer)
+            with pytest.raises(failed, match="why" if "decisions" in answer else "."):
+                tools["write"]._run(path="asked", content="x")
+        for answer in ({"decisions": [{"type": "approve"}]}, {"type": "approve"}):
+            answers.append(answer)
+            assert tools["write"]._run(path="asked", content=f"{answer}")[1]["success"]
+
+
+def test_tools_of_pydantic_ai(pydantic, monkeypatch, tmp_path):
+    adapter = importing(monkeypatch, "pydantic_ai")
+    with Workspace(tmp_path, policy=ASKED) as ws:
+        toolset = adapter.toolset(ws.tools("all"), id="files")
+        assert toolset.id == "files"
+        tools = asyncio.run(toolset.get_tools(None))
+        assert (tools["read"].tool_def.sequential, tools["write"].tool_def.sequential) == (False, True)
+        context = Record(tool_call_approved=False)
+        found = results_of(lambda name, given: toolset.call_tool(name, given, context, None), tmp_path)
+        assert found["a.txt"].values == ("1|1",)
+        assert [type(each) for each in found["a.png"].values[0]] == [str, adapter.BinaryContent]
+        assert isinstance(found["none"], adapter.ToolFailed)
+        assert found["asked"].values[0]["paths"] == ["asked"]
+        context.tool_call_approved = True
+        given = {"path": "asked", "content": "x"}
+        assert asyncio.run(toolset.call_tool("write", given, context, None)).metadata["success"]
+
+
 @pytest.fixture
 def pydantic(monkeypatch):
-    module(monkeypatch, "pydantic_ai")
+    failed, required = (
+        type("ToolFailed", (Record, Exception), {}),
+        type("ApprovalRequired", (Record, Exception), {}),
+    )
+    module(monkeypatch, "pydantic_ai", ToolFailed=failed, ApprovalRequired=required)
+    module(monkeypatch, "pydantic_ai.messages")
     workspaces = module(monkeypatch, "pydantic_ai.workspaces")
     for name in ("WorkspaceUnavailableError", "WorkspaceTimeoutError", "WorkspaceOutputLimitError"):
         setattr(workspaces, name, getattr(workspaces, name))
