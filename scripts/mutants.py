@@ -107,30 +107,35 @@ def run_tests(copy: Path, tests: Sequence[str], *options: str) -> str:
     return "" if done.returncode in {0, 5} else named[1] if named else "the start of the tests"
 
 
-def lines_run(copy: Path, data: Path) -> CoverageData:
-    """Return which tests run which lines. If the directory `data` is missing, run the tests to find out."""
+def lines_run(copy: Path, data: Path) -> tuple[CoverageData, list[str]]:
+    """Return which tests run which lines, and the files of tests of which that is not known.
+
+    If the directory `data` is missing, run the tests to find out.
+    """
+    files = {f"{path.relative_to(copy)}".replace("/", "+"): path for path in copy.glob("tests/**/test_*.py")}
     if not data.exists():
         data.mkdir()
-        for number, path in enumerate(sorted(copy.glob("tests/**/test_*.py"))):
-            # A test that acts as another user can lose the data of its process.
-            os.environ["COVERAGE_FILE"] = str(data / f"{number}")
+        for name, path in files.items():
+            os.environ["COVERAGE_FILE"] = str(data / name)
             run_tests(copy, [str(path)], "-n0", "--cov", "--cov-context=test", "--cov-report=")
+    # A test that acts as another user loses the data of its process.
+    lost = [name.replace("+", "/") for name in sorted(files) if not (data / name).exists()]
     lines = CoverageData(no_disk=True)
     for path in filter(os.path.getsize, data.iterdir()):
         part = CoverageData(str(path))
         part.read()
         lines.update(part)
-    return lines
+    return lines, lost
 
 
-def tests_of(mutant: Mutant, lines: CoverageData) -> list[str]:
-    """Return the tests that judge a mutant, those of its package first."""
+def tests_of(mutant: Mutant, lines: CoverageData, lost: Sequence[str]) -> list[str]:
+    """Return the tests that judge a mutant, those of its package first and `lost` last."""
     package = f"tests/{OTHER_NAMES.get(mutant.path.parts[1], mutant.path.parts[1])}"
     contexts = lines.contexts_by_lineno(str(mutant.path)).get(mutant.line, [])
     running = {re.split(r"[|[]", each)[0] for each in contexts} - {""}
     if running:
-        return sorted(running, key=lambda test: (not test.startswith(f"{package}/"), test))
-    return [package, *SURFACE] if (ROOT / package).is_dir() else SURFACE
+        return [*sorted(running, key=lambda test: (not test.startswith(f"{package}/"), test)), *lost]
+    return [*([package] if (ROOT / package).is_dir() else []), *SURFACE, *lost]
 
 
 def killer(copy: Path, mutant: Mutant, tests: Sequence[str]) -> str:
@@ -167,9 +172,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=ROOT.parent) as top:
         left_out = shutil.ignore_patterns(".venv", ".git", "*_cache")
         copy = shutil.copytree(ROOT, Path(top, "copy"), symlinks=True, ignore=left_out)
-        lines = lines_run(copy, (asked.lines or Path(top, "lines")).resolve())
+        lines, lost = lines_run(copy, (asked.lines or Path(top, "lines")).resolve())
         for mutant in chosen:
-            test = killer(copy, mutant, tests_of(mutant, lines))
+            test = killer(copy, mutant, tests_of(mutant, lines, lost))
             killed.append(bool(test))
             print(f"{mutant}\n    {f'killed by {test}' if test else 'SURVIVED'}", flush=True)
     print(f"{len(chosen)} of {len(found)} mutants: {sum(killed)} killed")
