@@ -25,7 +25,8 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 OTHER_NAMES = {"permission": "permissions", "watch": "search"}  # directories of tests, if not the package's
-ALL = "workspace bad_input deadline public same_answers secrets suggestions visible_everywhere cli matrix"
+ALL = "public limits workspace bad_input deadline same_answers secrets suggestions cli matrix"
+ALL += " visible_everywhere"
 SURFACE = [*(f"tests/test_{each}.py" for each in ALL.split()), "tests/tools/test_schema.py"]
 OPTIONS = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-profile=repeatable"]
 OPTIONS += ["-m", "not full and not long"]
