@@ -1,6 +1,8 @@
 """Limits, each with the largest input that it allows, and one more."""
 
 import json
+import os
+import time
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
@@ -10,7 +12,7 @@ from PIL import Image
 
 from agentfs import AfterChange, AgentFSError, Limits, Policy, Workspace
 from agentfs.dialects import toolkit
-from tests.kit import error_of, put
+from tests.kit import error_of, find, put
 
 
 def code_of(act, *given):
@@ -235,6 +237,19 @@ def test_sizes_of_a_listing(tmp_path, ws):
         with open(tmp_path / "a", "wb") as file:
             file.truncate(size)
         assert str(ws.ls(sort="size")) == f"a  {text}"
+
+
+def test_an_age_is_not_half_a_second_more(tmp_path, ws):
+    days = {"d": 1, "weeks": 7, "M": 30.44, "year": 365.25}
+    for unit, seconds in {
+        "s": 1,
+        "mins": 60,
+        "h": 3600,
+        **{unit: days[unit] * 86_400 for unit in days},
+    }.items():
+        for age in (9 * seconds + 0.5, 4 * seconds):
+            os.utime(put(tmp_path, ["a"]) / "a", (time.time() - age,) * 2)
+            assert find(ws, changed_within=f"9 {unit}").total == (age < 9 * seconds), unit
 
 
 def test_estimated_tokens_of_a_hundred_characters():
