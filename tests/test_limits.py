@@ -4,6 +4,7 @@ import json
 import os
 import time
 from base64 import b64encode
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
@@ -310,3 +311,21 @@ def test_one_more_is_said_in_a_dialect(tmp_path, dialect, tool, most, said, make
             result = ws.tools(dialect=dialect).call(tool, arguments(count))
             text = "\n".join([result.content, *map(str, result.notes)])
             assert (said in text) is (count > most), text
+
+
+PRESETS = {
+    "codescout": {
+        "read_lines": 200, "line_chars": 51_200, "list_entries": 200, "glob_results": 100, "grep_results": 50,
+        "output_tokens": 200_000,
+    },
+    "rye": {"glob_results": 100, "grep_line_chars": 2000, "timeout": 30.0, "output_tokens": 200_000},
+    "dominds": {"read_lines": 1_000_000, "read_bytes": 100_000, "output_tokens": 40_000},
+    "tree_sitter_analyzer": {"grep_line_chars": 2000, "timeout": 30.0, "output_tokens": 10**9},
+    "wave": {}, "apply_patch": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", PRESETS)
+def test_the_limits_of_a_dialect(ws, dialect):
+    preset = import_module(f"agentfs.dialects.{dialect}").DIALECT.view(ws).limits
+    assert dict(vars(preset).items() - vars(Limits()).items()) == PRESETS[dialect]
