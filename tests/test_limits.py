@@ -80,11 +80,6 @@ def edits(ws, *texts):
     return [ws.write("a.txt", text, overwrite=True) for text in texts][-1]
 
 
-def found_by(line):
-    """Return a check that finds this line in each file."""
-    return Policy(after_change=[AfterChange("*", lambda path, text: line)])
-
-
 def notebook(*outputs):
     """Return a notebook with one cell."""
     cell = {"cell_type": "code", "source": "", "outputs": outputs}
