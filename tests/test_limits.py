@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from agentfs import AfterChange, AgentFSError, Limits, Policy, Workspace
-from agentfs.dialects import toolkit
+from agentfs.dialects import BUILT_IN, toolkit
 from tests.kit import error_of, find, put
 
 
@@ -324,3 +324,23 @@ PRESETS = {
 def test_the_limits_of_a_dialect(ws, dialect):
     preset = import_module(f"agentfs.dialects.{dialect}").DIALECT.view(ws).limits
     assert dict(vars(preset).items() - vars(Limits()).items()) == PRESETS[dialect]
+
+
+DEFAULTS = {
+    ("codescout", "limit", 50), ("dominds", "max_lines", 500), ("dominds", "show_linenos", True),
+    ("rye", "offset", 1), ("tree-sitter-analyzer", "absolute", True),
+    ("tree-sitter-analyzer", "file_limit", 2000), ("tree-sitter-analyzer", "limit", 2000),
+    ("tree-sitter-analyzer", "regex", True),
+    ("tree-sitter-analyzer", "timeout_ms", 4000), ("wave", "-n", True), ("wave", "offset", 1),
+}  # fmt: skip
+
+
+def test_the_other_numbers_and_flags_of_dialects_are_zero_or_false_if_left_out(ws):
+    found = {
+        (dialect, each.name, each.default)
+        for dialect in BUILT_IN
+        for tool in ws.tools(dialect=dialect)
+        for each in tool.parameters
+        if isinstance(each.default, int) and each.default
+    }
+    assert found == DEFAULTS
