@@ -39,7 +39,7 @@ from tests import kit
 from tests.conftest import lines_of
 from tests.pairs import Cell, all_pairs, every_cell
 from tests.remote.over_pipe import open_pipe
-from tests.test_same_answers import STATUS_REVISION, VOLATILE
+from tests.test_same_answers import LINE_IDS, STATUS_REVISION, VOLATILE
 from tests.test_suggestions import calls_in, changes_in, texts_of
 from tests.tree_difference import Node, snapshot
 
@@ -945,16 +945,13 @@ def rooted(answer: Answer, site: Site) -> Answer:
         (re.compile(r"@[a-z]+_[0-9a-f]{4,}"), "@kept"),
         (re.compile(r'"\w*elapsed_ms": \d+'), "elapsed"),
         (re.compile(r'"mtime": \d+'), "mtime"),
-        # In a directory of a state, they differ from others.
-        (re.compile(r"\[LID:[0-9a-f]+\]|(?m:(?<=\d) [0-9a-f]{6}(?=\|))"), "[LID]"),
+        (LINE_IDS, "[LID]"),
         (re.compile(r"\b[0-9a-f]{10}\b"), "hunk"),  # named by the time of its step
     ]
 
-    varies = {*VOLATILE, "line_ids"}
-
     def normal(value: Any) -> Any:
         if isinstance(value, dict):
-            kept = {key: each for key, each in value.items() if key not in varies and "elapsed" not in key}
+            kept = {key: each for key, each in value.items() if key not in VOLATILE and "elapsed" not in key}
             return {normal(key): normal(each) for key, each in kept.items()}
         if isinstance(value, (list, tuple)):
             return [normal(each) for each in value]
