@@ -49,19 +49,6 @@ def test_matches_come_in_the_order_of_path_parts(search):
     assert [match.path for match in result.matches] == sorted(names, key=lambda name: name.split("/"))
 
 
-def test_pages_put_together_are_the_whole_and_next_is_the_call_for_each(search):
-    whole = places(search("hit", {f"d{n}/f.txt": "hit\n" * n for n in range(1, 8)}, limit=1000))
-    pages, arguments = [], {"pattern": "hit", "limit": 5, "offset": 0}
-    while arguments:
-        page = search(**arguments)
-        assert (page.total_lines, page.total_files) == (len(whole), 7) == (28, 7)
-        assert page.truncated == (page.next is not None)
-        pages += places(page)
-        arguments = page.next and page.next["arguments"]
-        assert not arguments or f'grep(pattern="hit", limit=5, offset={arguments["offset"]})' in page.text
-    assert pages == whole
-
-
 @pytest.mark.parametrize(("mode", "text"), [
     ("files_with_matches", "a\nb\n[4 matches on 3 lines in 2 files]"),
     ("count", "a: 1 (2 matches)\nb: 2\n[4 matches on 3 lines in 2 files]"),

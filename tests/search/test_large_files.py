@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from itertools import count
 
 import pytest
@@ -28,8 +27,8 @@ from pathlib import Path
 from agentfs import Limits, Workspace
 def most():
     return next(int(row.split()[1]) for row in open("/proc/self/status") if row.startswith("VmHWM"))
-for pattern in sys.argv[3:]:
-    with Workspace(sys.argv[1], limits=Limits(timeout=float(sys.argv[2]))) as ws:
+for pattern in sys.argv[2:]:
+    with Workspace(sys.argv[1], limits=Limits(timeout=3600)) as ws:
         ws.grep(pattern, "small")
         Path("/proc/self/clear_refs").write_text("5")
         before, began, used = most(), time.monotonic(), time.process_time()
@@ -42,10 +41,10 @@ for pattern in sys.argv[3:]:
 """.replace("LIMIT", str(LIMIT))
 
 
-def searched(top, patterns, timeout=3600.0):
+def searched(top, patterns):
     """Return lines, total, exactness and figures of each search, made by a new process."""
     (top / "small").write_text("small\n")
-    command = [sys.executable, "-c", MEASURED, str(top), str(timeout), *patterns]
+    command = [sys.executable, "-c", MEASURED, str(top), *patterns]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = [json.loads(row) for row in done.stdout.splitlines()]
@@ -118,41 +117,3 @@ def test_large_files_give_what_ripgrep_gives(tmp_path, kind):
             assert lines == list(dict.fromkeys(expected))[:LIMIT]
     finally:
         (top / "f").unlink()
-
-
-def test_a_search_of_20_gb_ends_at_its_deadline(tmp_path):
-    with open(tmp_path / "f", "wb") as file:
-        write_sparse(file, 20 * GB)
-    ((lines, total, exact, figures),) = searched(tmp_path, ["needle"], timeout=1.0)
-    expected = matched_lines(tmp_path / "f", "needle")
-    (tmp_path / "f").unlink()
-    assert not exact
-    assert lines == expected[:total]
-    assert figures["seconds"] < 3
-
-
-def test_a_growing_log_gives_what_ripgrep_gives_at_some_moment_of_the_search(tmp_path):
-    stop = threading.Event()
-    with open(tmp_path / "f", "wb") as file:
-        write_log(file, GB // 5)
-        file.flush()
-        at_start = len(matched_lines(tmp_path / "f", "needle"))
-
-        def grow() -> None:
-            while not stop.wait(0.001):
-                file.write(b"another line\n" * 1000 + b"a needle\n")
-                file.flush()
-
-        thread = threading.Thread(target=grow)
-        thread.start()
-        try:
-            found = searched(tmp_path, ["needle"] * 3)
-        finally:
-            stop.set()
-            thread.join()
-    expected = matched_lines(tmp_path / "f", "needle")
-    (tmp_path / "f").unlink()
-    totals = [total for _, total, *_ in found]
-    assert at_start <= totals[0] <= totals[1] <= totals[2] <= len(expected)
-    assert [exact for *_, exact, _ in found] == [True] * 3
-    assert [lines for lines, *_ in found] == [expected[:total][:LIMIT] for total in totals]

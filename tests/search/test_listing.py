@@ -294,20 +294,6 @@ def test_the_text_shows_kinds_and_the_report_of_skipped_names(ls):
     assert ls([".", "."]).skipped == ls().skipped
 
 
-def test_pages_put_together_are_the_whole(ls, tmp_path):
-    put(tmp_path, [f"a/{number:02}" for number in range(50)])
-    assert paths(ls("a", limit=5, offset=20)) == paths(ls("a"))[20:25]
-    whole, pages, call = paths(ls(depth=3)), [], {"limit": 3, "depth": 3}
-    while call:
-        result = ls(**call)
-        pages += paths(result)
-        assert (result.total, result.truncated) == (len(whole), result.next is not None)
-        call = result.next and result.next["arguments"]
-        assert not call or f"offset={call['offset']}" in result.text
-    assert pages == whole
-    assert ls(limit=2).next == {"name": "ls", "arguments": {"limit": 2, "offset": 2}}
-
-
 def test_links_and_special_files_are_shown_and_marked(ls, tmp_path):
     (tmp_path / "text").write_text("12345")
     targets = {"one": "text", "two": "one", "dir": "a", "nowhere": "none", "out": "/etc/passwd"}

@@ -222,12 +222,3 @@ SETTINGS = settings(
 )
 TestChanges = Changes.TestCase
 TestChanges.settings = SETTINGS
-
-
-def test_texts_that_are_kept_are_found_in_any_case(tmp_path):
-    for number in range(40):
-        (tmp_path / f"{number}.txt").write_text(f"one\n{'NEEDLE' if number % 2 else 'needle'} {number}\n")
-    with Workspace(tmp_path, watch=True) as ws:
-        for _ in range(3):
-            assert ws.grep("neeDLE", ignore_case=True).total_lines == 40
-            assert ws.grep("NEEDLE").total_lines == ws.grep("needle").total_lines == 20

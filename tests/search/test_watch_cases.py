@@ -4,7 +4,6 @@ import errno
 import gc
 import mmap
 import os
-import random
 import resource
 import shutil
 import subprocess
@@ -28,7 +27,7 @@ from agentfs.watch import inotify, kept_texts, text_blocks
 from agentfs.watch.kept_tree import WatchedTree
 from agentfs.watch.watched_directory import WatchedDirectory
 from tests import kit
-from tests.search.watched import CALLS, LIMITS, answer, check_same
+from tests.search.watched import CALLS, answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -228,19 +227,6 @@ def test_a_rule_that_changes_decides_again(root, tmp_path, monkeypatch, file):
         assert lines(ws, "first") == ws.glob("one.txt").total == 2
         path.unlink()
         assert lines(ws, "first") == ws.glob("one.txt").total == 4
-
-
-def test_own_changes_and_those_of_a_transaction_are_found(ws):
-    ws.edit("a/one.txt", "first", "needle")
-    assert lines(ws, "needle") == 1
-    with ws.transaction() as transaction:
-        transaction.write("a/new.txt", "needle\n")
-        assert (lines(transaction, "needle"), lines(ws, "needle")) == (2, 2)
-        transaction.delete("a/one.txt")
-        assert (lines(transaction, "needle"), lines(ws, "needle")) == (1, 1)
-    assert lines(ws, "needle") == 1
-    ws.undo(2)
-    assert lines(ws, "needle") == 0
 
 
 @linux
@@ -532,40 +518,21 @@ def test_no_text_is_kept_without_memory(root, monkeypatch):
         assert ws.watch.texts == 0
 
 
+FILTERS = [
+    *(("grep", {"pattern": "first", **filters}) for filters in (
+        {"exclude": "a"}, {"exclude": "c"}, {"exclude": "a", "hidden": True}, {"glob": "*.txt"},
+        {"glob": "*.py"}, {"glob": ".hidden/**"}, {"glob": "!a"}, {"max_depth": 1},
+        *({"max_filesize": size} for size in (100, 5000, 4999)))),
+    *(("glob", {"pattern": pattern}) for pattern in ("a/**", "c/*.txt", "**/b/*", "*.txt", ".hidden/*")),
+    *(("ls", {"depth": 0, "ignore": ignored}) for ignored in ([], ["a"], ["c"])),
+]  # fmt: skip
+
+
 def test_searches_with_other_filters_do_not_share_what_is_kept(root):
-    (root / ".hidden").mkdir()
-    (root / ".hidden/one.txt").write_text("first\n")
-    (root / "a/binary").write_bytes(b"\0" * 5000)
-    with Workspace(root, watch=True) as ws, Workspace(root) as cold:
+    kit.put(root, {".hidden/one.txt": "first\n", "a/binary": b"\0" * 5000})
+    with Workspace(root, watch=True) as ws:
         for _ in range(2):
-            for filters in (
-                {"exclude": "a"},
-                {"exclude": "c"},
-                {"exclude": "a", "hidden": True},
-                {"glob": "*.txt"},
-                {"glob": "*.py"},
-                {"glob": ".hidden/**"},
-                {"glob": "!a"},
-                {"max_depth": 1},
-                *({"max_filesize": size} for size in (100, 5000, 4999)),
-            ):
-                found, expected = (kit.grep(each, "first", **filters) for each in (ws, cold))
-                assert (found.matches, found.skipped) == (expected.matches, expected.skipped)
-            for pattern in ("a/**", "c/*.txt", "**/b/*", "*.txt", ".hidden/*"):
-                found, expected = ws.glob(pattern), cold.glob(pattern)
-                assert [each.path for each in found.files] == [each.path for each in expected.files]
-                assert found.skipped == expected.skipped
-            for ignored in ([], ["a"], ["c"]):
-                assert ws.ls(depth=0, ignore=ignored).total == cold.ls(depth=0, ignore=ignored).total
-
-
-def test_a_search_that_stops_early_counts_what_it_has_come_to(root):
-    (root / "c/.gitignore").symlink_to("one.txt")  # an unreadable rule file
-    (root / "c/.hidden").touch()
-    with Workspace(root, watch=True) as ws, Workspace(root) as cold:
-        for limit in (None, 1, None, 1):
-            arguments = {"output_mode": "files_with_matches", "limit": limit}
-            assert ws.grep("first", **arguments).skipped == cold.grep("first", **arguments).skipped
+            check_same(ws, root, FILTERS)
 
 
 def test_data_derived_from_listings_is_bounded(root):
@@ -653,21 +620,6 @@ def test_texts_that_searches_use_most_stay_when_memory_is_short(root):
             lines(ws, "n[a-e]+dle")
             lines(ws, ".{5}dle")
         assert {file for file in texts if file.block is not None} == before  # nothing is read in vain
-
-
-@pytest.mark.full
-def test_answers_under_pressure_are_those_of_a_cold_search(root):
-    for directory in ("a", "c"):
-        for number in range(40):
-            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" + "hay\n" * 2500)
-    chosen = random.Random(1)
-    with Workspace(root, limits=LIMITS, watch=True) as ws:
-        for number in range(12):
-            (root / f"{chosen.choice('ac')}/{chosen.randrange(40)}.txt").write_text("needle\n" * number * 300)
-            check_same(ws, root, chosen.sample(CALLS, 4))
-            report = ws.watch
-            allocated = sum(len(block.data) for block in ws._root.watch.texts.blocks._blocks)
-            assert report.kept_bytes <= allocated <= LIMITS.watch_bytes - 384 * report.names
 
 
 def test_protected_files_are_never_kept(root):
@@ -845,15 +797,6 @@ def test_an_unwatched_file_that_was_written_just_before_it_was_read_is_not_read_
         (root / "new").unlink()
         assert lines(ws, "first") == 4
     assert loaded == []
-
-
-def test_views_share_what_is_kept_and_show_their_own_paths(ws, root):
-    inside = ws.view(workdir="a")
-    assert [match.path for match in inside.grep("first", context=0).matches] == ["b/one.txt", "one.txt"]
-    only = ws.view(only=["c"])
-    assert [entry.path for entry in only.glob("*.py", "c").files] == ["c/two.py"]
-    (root / "a/one.txt").unlink()
-    assert lines(inside, "first") == 1
 
 
 @pytest.mark.full
