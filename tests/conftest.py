@@ -288,23 +288,6 @@ def ws(tmp_path: Path) -> Iterator[Workspace]:
         yield workspace
 
 
-@pytest.fixture
-def tree_of(tmp_path: Path) -> Callable[[], dict[str, tuple[int, bytes]]]:
-    """Returns a function that reads the whole tree: names, modes and bytes, links by their target."""
-
-    def read() -> dict[str, tuple[int, bytes]]:
-        found = {}
-        for path in sorted(tmp_path.rglob("*")):
-            if path.is_symlink():
-                content = str(path.readlink()).encode()
-            else:
-                content = path.read_bytes() if path.is_file() else b""
-            found[str(path.relative_to(tmp_path))] = (path.lstat().st_mode, content)
-        return found
-
-    return read
-
-
 @pytest.fixture(scope="session")
 def django_source(request: pytest.FixtureRequest) -> Path:
     """Django's sdist, fetched by pip and unpacked once, for tests that only read it."""

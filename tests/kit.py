@@ -5,6 +5,10 @@ The environments of the frameworks import this module, so it does not need pytes
 
 import inspect
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from os import fspath
 
@@ -83,6 +87,40 @@ def described(function):
     names = [name for name in inspect.signature(function).parameters if name not in {"self", "ctx"}]
     function.__doc__ = "Work.\n\nArgs:\n" + "".join(f"    {name}: Some {name}.\n" for name in names)
     return function
+
+
+@contextmanager
+def in_threads(*acts):
+    """Call functions in threads of their own beside the block, and raise what they raise."""
+    with ThreadPoolExecutor(len(acts)) as threads:
+        started = [threads.submit(act) for act in acts]
+        yield
+        for each in started:
+            each.result()
+
+
+MEMORY = """
+import os, re, resource, sys
+from agentfs import Workspace
+def most():
+    if os.path.exists("/proc/self/status"):  # where `ru_maxrss` begins with what the parent process has taken
+        return int(re.search("VmHWM:[^0-9]*([0-9]+)", open("/proc/self/status").read())[1]) >> 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+with Workspace(sys.argv[1]) as ws:
+    ws.ls(include_ignored=True), ws.glob("*.x", include_ignored=True), ws.grep("warm")
+    before = most()
+    try:
+        exec(sys.argv[2])
+    except MemoryError:
+        before = -(10**6)
+    print(most() - before)
+"""
+
+
+def memory_of(root, call):
+    """Return by how many MiB a call of `ws` raises the most memory of a process of its own."""
+    command = [sys.executable, "-c", MEMORY, str(root), call]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[0])
 
 
 def in_a_fork(act):

@@ -1,6 +1,5 @@
 """Attacks on the way out of a staged command that need more than a line of shell. Each works outside."""
 
-import ctypes
 import os
 import pty
 import select
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from agentfs import AgentFSError
 from tests.commands.conftest import SECRET
 from tests.conftest import part_or_all
+from tests.faults.test_races import attacking, needs_exchange
 
 PYTHON = f"{shlex.quote(sys.executable)} -SI"
 
@@ -164,30 +165,19 @@ def test_open_descriptors_are_not_inherited(staged, tree):
         os.close(fd)
 
 
-SWAP = """
-import ctypes, sys
-exchange = ctypes.CDLL(None).renameat2
-one, two = sys.argv[1].encode(), sys.argv[2].encode()
-print("begun", flush=True)
-while True: exchange(-100, one, -100, two, 2)
-"""
 FILES = 20
 
 
 @pytest.mark.full
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "renameat2"), reason="the attacker needs renameat2")
+@needs_exchange
 @part_or_all(25)
 def test_directories_are_swapped_while_effects_are_applied(staged, tree, tmp_path, every):
     outside = tmp_path / "outside"
     for top in (tree / "a", outside):
         (top / "b").mkdir(parents=True)
     (tree / "a.link").symlink_to(outside)
-    attacker = subprocess.Popen(
-        [sys.executable, "-c", SWAP, tree / "a", tree / "a.link"], stdout=subprocess.PIPE
-    )
-    attacker.stdout.readline()
     outcomes = Counter()
-    try:
+    with attacking((tree / "a", tree / "a.link")):
         for number in range(500 // every):
             command = f"mkdir -p a/b; for i in {{1..{FILES}}}; do echo x > a/b/f{number}-$i; done"
             try:
@@ -200,14 +190,7 @@ def test_directories_are_swapped_while_effects_are_applied(staged, tree, tmp_pat
         assert not [*outside.glob("b/*")]
         # The naive way: what the overlay holds is copied to its paths.
         for number in range(20_000):
-            try:
-                with open(tree / f"a/b/naive-{number}", "w"):
-                    pass
-            except OSError:
-                continue
+            with suppress(OSError):
+                (tree / f"a/b/naive-{number}").touch()
         assert [*outside.glob("b/naive-*")]
-    finally:
-        attacker.kill()
-        attacker.wait()
-        attacker.stdout.close()
     print(dict(outcomes))  # noqa: T201 - `pytest -s` shows it

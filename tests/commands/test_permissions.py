@@ -4,15 +4,15 @@
 
 import asyncio
 import re
-import threading
 import time
+from functools import partial
 
 import pytest
 
 from agentfs import Deny, Limits, Policy, Workspace, connect
 from tests.commands.conftest import PID, code_of, running
 from tests.history.judges import snapshot
-from tests.kit import put, refused
+from tests.kit import in_threads, put, refused
 from tests.remote.over_pipe import open_pipe
 
 WAYS = pytest.mark.parametrize("way", ["staged", "recorded"])
@@ -240,11 +240,8 @@ def test_the_host_is_not_asked(opened, way, tree):
 
 
 def test_calls_from_several_threads(ws, tree):
-    threads = [threading.Thread(target=ws.run, args=(f"echo {n} > f{n}",)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with in_threads(*(partial(ws.run, f"echo {n} > f{n}") for n in range(3))):
+        pass
     assert sorted(path.name for path in tree.glob("f?")) == [f"f{n}" for n in range(3)]
 
 

@@ -14,6 +14,7 @@ from agentfs import Policy, Workspace
 from agentfs.dialects.apply_patch import read_patch
 from tests.conftest import law
 from tests.kit import put
+from tests.tree_difference import snapshot
 
 APP = 'import os\n\n\ndef greet():\n    print("Hi")\n\n\ndef leave():\n    print("Bye")\n'
 SYS = APP.replace("os", "sys")
@@ -94,16 +95,16 @@ PATCHES = {
 
 
 @pytest.mark.parametrize("name", PATCHES)
-def test_a_patch_changes_files_and_is_undone(apply, ws, tmp_path, tree_of, name):
+def test_a_patch_changes_files_and_is_undone(apply, ws, tmp_path, name):
     lines, after = PATCHES[name]
     for path in ("src/app.py", "obsolete.txt", "dos.txt"):
         ws.read(path)
-    before = tree_of()
+    before = snapshot(tmp_path)
     assert apply(*lines).success
     for path, text in after.items():
         assert ((tmp_path / path).read_bytes().decode() if (tmp_path / path).exists() else None) == text
     ws.undo()
-    assert tree_of() == before
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize(("lines", "code", "said"), [
@@ -115,8 +116,8 @@ def test_a_patch_changes_files_and_is_undone(apply, ws, tmp_path, tree_of, name)
     (["*** Add File: .git/config", "+a"], "protected", ""), (["*** Frobnicate File: x"], "invalid_argument", ""),
     (["*** Delete File: obsolete.txt", "+a line"], "invalid_argument", ""), (["+a"], "invalid_argument", ""),
 ])  # fmt: skip
-def test_a_failed_patch_says_that_nothing_was_changed(apply, tree_of, lines, code, said):
-    before = tree_of()
+def test_a_failed_patch_says_that_nothing_was_changed(apply, tmp_path, lines, code, said):
+    before = snapshot(tmp_path)
     first = (
         "*** Add File: new/a.txt", "+1", "*** Update File: dos.txt", "*** Move to: unix.txt", "@@", "-a",
         "+A",
@@ -126,7 +127,7 @@ def test_a_failed_patch_says_that_nothing_was_changed(apply, tree_of, lines, cod
     assert said in failed.content
     assert failed.content.lower().count("nothing was changed") == 1
     assert "transaction" not in failed.content, "the model knows of none"
-    assert tree_of() == before
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize(("text", "line", "told"), [
@@ -137,12 +138,12 @@ def test_a_failed_patch_says_that_nothing_was_changed(apply, tree_of, lines, cod
     (patch(UPDATE, "-a", "b"), 4, "a hunk begins with '@@'"), (patch("*** Delete File: foo", "-a"), 3, "'-a' is not the header of a file"),
     (patch("*** Add File: foo", "+a", "b"), 4, "'b' is not the header of a file"), ("\n" * 500_001, 500_000, "the patch is too long here; send several"),
 ])  # fmt: skip
-def test_a_malformed_patch_is_refused_with_its_line(send, tree_of, text, line, told):
-    before = tree_of()
+def test_a_malformed_patch_is_refused_with_its_line(send, tmp_path, text, line, told):
+    before = snapshot(tmp_path)
     error = send(text).error
     assert error["code"] == "invalid_argument"
     assert error["message"].startswith(f"Invalid patch, line {line}: {told}")
-    assert tree_of() == before
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize("overwrite", ["seen", "always", "never"])

@@ -8,8 +8,6 @@ Every answer is read back by PyYAML, which judges it; `.data` has to be the same
 import json
 import os
 import re
-import sys
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -17,7 +15,7 @@ import yaml
 from hypothesis import example
 from hypothesis import strategies as st
 
-from agentfs import Limits, Policy, Protect, Workspace
+from agentfs import Limits, Workspace
 from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.conftest import law
@@ -545,29 +543,3 @@ def test_descriptions_state_the_bounds(tmp_path):
             tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
         for name, text in said.items():
             assert text in tools[name]["description"]
-
-
-ODD = ": #'\"-?!&*%@`|>{}[],~\n\t\r\x85\u2028\ufeff\u202e\udce9\udc80"
-# A path that begins with two backslashes, or with a drive, is refused as a Windows path.
-NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, max_size=20).filter(
-    lambda name: name not in {".", ".."} and not set(name) & {"/", "\0"} and not re.match(r"\\\\|\w:\\", name)
-)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
-@law(15, 60, st.sets(NAMES, min_size=1, max_size=4))
-def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
-    root = tmp_path_factory.mktemp("names")
-    for name in names:
-        with suppress(OSError, UnicodeEncodeError):  # too long, or invalid on this system
-            (root / name).write_text("needle\n")
-    with Workspace(root, policy=Policy(protect=Protect(read=[]))) as ws:  # any name may be protected
-        call = caller(ws)
-        expected = [entry.name for entry in ws.ls(include_ignored=True).entries]
-        assert [entry["name"] for entry in call("list_dir")["entries"]] == expected
-        found = [
-            match["path"] for match in call("ripgrep_search", pattern="needle", rg_args="-uu")["results"]
-        ]
-        assert sorted(found) == sorted(expected)
-        for path in found:
-            assert call("read_file", path=path, show_linenos=False)["content"] == "needle\n"

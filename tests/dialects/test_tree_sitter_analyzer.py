@@ -331,22 +331,6 @@ def test_links_are_followed_only_when_asked_and_only_inside(names, hits, tmp_pat
     assert hits("def help", "links", follow_symlinks=True) == [("links/in/helper.py", 1)]
 
 
-@pytest.mark.parametrize("sort", ["path", "mtime", "size"])
-def test_links_that_are_followed_do_not_hide_the_real_files(names, hits, call, tmp_path, sort):
-    """A file counted by the first of its paths, so that `a-dir` hid the files of `src`."""
-    (tmp_path / "a-dir").symlink_to("src")
-    (tmp_path / "a-file").symlink_to("README.md")
-    (tmp_path / ".away").mkdir()
-    (tmp_path / ".away/only.py").write_text("def help(): ...\n")
-    (tmp_path / "b-link").symlink_to(".away/only.py")
-    (tmp_path / "c-link").symlink_to(".away/only.py")
-    real = {path for path in names(types=["f"]) if not path.startswith(".")}
-    assert set(names(follow_symlinks=True, types=["f"])) == {*real, "b-link"}
-    assert hits("def help", follow_symlinks=True) == [("b-link", 1), ("src/util/helper.py", 1)]
-    found = value(call("find_and_grep", roots=["."], query="def help", follow_symlinks=True, sort=sort))
-    assert {match["file"] for match in found["matches"]} == {"b-link", "src/util/helper.py"}
-
-
 def test_a_file_that_several_links_lead_to_is_found_once(names, hits, call, tmp_path):
     links = {"a-dir": "src/util", "z-dir": "src", "a-file": "README.md", "b-file": "a-file"}
     for link, target in links.items():

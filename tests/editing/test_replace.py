@@ -2,8 +2,9 @@
 
 import re
 import tempfile
-import threading
 import tracemalloc
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -339,16 +340,10 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
             for k in range(10):
                 kit.splice(other, f"f{n}", lambda text: ([(len(text), len(text), f"{k}\n")], ()))  # noqa: B023 - called in this pass
 
-        threads = [threading.Thread(target=append, args=(n,)) for n in range(10)]
-        for thread in threads:
-            thread.start()
-        for number in range(5):
-            try:
-                ws.replace("old" if number % 2 == 0 else "new", "new" if number % 2 == 0 else "old")
-            except (StaleError, NoMatchError):
-                continue
-        for thread in threads:
-            thread.join()
+        with kit.in_threads(*(partial(append, n) for n in range(10))):
+            for number in range(5):
+                with suppress(StaleError, NoMatchError):
+                    ws.replace("old" if number % 2 == 0 else "new", "new" if number % 2 == 0 else "old")
     texts = {(tmp_path / f"f{n}").read_text() for n in range(10)}
     assert {re.sub("old|new", "?", text) for text in texts} == {"?\n" + "".join(f"{k}\n" for k in range(10))}
     assert len(texts) == 1, "some files were changed and others not"

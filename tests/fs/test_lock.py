@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from agentfs.errors import BusyError, ConflictError, StaleError
 from agentfs.fs import Current, Root, lock, syscalls
 from tests import kit
 from tests.fs.mechanisms import change
-from tests.kit import in_a_fork
+from tests.kit import in_a_fork, in_threads
 
 COUNT = """
 import sys
@@ -295,11 +296,7 @@ def test_edits_through_two_hard_links_lose_nothing(tree):
                 root, name, lambda now, number=number: (now.data or b"") + b"%d\n" % number, max_bytes=9999
             )
 
-    with Root(tree, Policy()) as root:
-        threads = [threading.Thread(target=append, args=(name,)) for name in "nm"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with Root(tree, Policy()) as root, in_threads(partial(append, "n"), partial(append, "m")):
+        pass
     wanted = "start\n" + "".join(f"{number}\n" for number in range(20))
     assert (tree / "n").read_text() == (tree / "m").read_text() == wanted

@@ -2,6 +2,7 @@ import os
 import stat
 import threading
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from agentfs.fs import Root, lock, revision_of, revision_of_stat, syscalls
 from agentfs.fs import root as root_module
 from agentfs.policy import Policy
 from tests.fs.mechanisms import change, code_of, replace_calls
+from tests.kit import in_threads
 
 LIMIT = 1 << 20
 
@@ -133,11 +135,8 @@ def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):
 
     with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
         ways = [(one, "new/n"), (one, "link"), (two, "root/new/n"), (two, "root/link")] * 2
-        threads = [threading.Thread(target=count, args=way) for way in ways]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with in_threads(*(partial(count, *way) for way in ways)):
+            pass
     assert (tree / "new/n").read_bytes() == b"%d" % (25 * len(ways))
     assert not lock._locks.held, "a lock was left behind"
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from agentfs import Edit, LineChange
+from agentfs import Edit, LineChange, Workspace
 from tests import kit
 
 # Names for random calls on the tree that `original` makes.
@@ -74,6 +74,24 @@ def can_mount() -> bool:
     if shutil.which("unshare") is None:
         return False
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def reopening(kind, tmp_path, **options):
+    """Yield a function that opens `root` anew if its kind is "state", so that its history goes on."""
+    current = []
+    (tmp_path / "root").mkdir(exist_ok=True)
+
+    def reopen(**more):
+        if not current or kind == "state" or more:
+            for ws in current:
+                ws.close()
+            given = {"state": tmp_path / "state"} if kind == "state" else {"watch": kind == "watched"}
+            current[:] = [Workspace(tmp_path / "root", **given, **options, **more)]
+        return current[0]
+
+    yield reopen
+    for ws in current:
+        ws.close()
 
 
 def standing(ws):

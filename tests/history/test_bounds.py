@@ -3,7 +3,6 @@
 import gc
 import os
 import random
-import shutil
 import tracemalloc
 
 import pytest
@@ -12,7 +11,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.history import journal, log
-from tests.history.judges import snapshot, standing
+from tests.history.judges import reopening, snapshot, standing
 from tests.kit import put
 
 POLICY = Policy(overwrite="always")
@@ -24,26 +23,10 @@ def few(monkeypatch):
     monkeypatch.setattr(log, "MAX_STEPS", 10)
 
 
-@pytest.fixture(params=[False, True], ids=["memory", "state"])
+@pytest.fixture(params=["memory", "state"])
 def opened(request, tmp_path):
-    """Returns what opens the workspace, again too; with a state directory the journal goes on."""
-    top = tmp_path / "root"
-    top.mkdir()
-    put(top, {"old": "old\n", "kept": "kept\n"})
-    shutil.copytree(top, tmp_path / "original")
-    state = tmp_path / "state" if request.param else None
-    current = []
-
-    def reopen():
-        if current and state is None:
-            return current[0]
-        if current:
-            current.pop().close()
-        current.append(Workspace(top, policy=POLICY, state=state))
-        return current[0]
-
-    yield reopen
-    current[0].close()
+    put(tmp_path / "root", {"old": "old\n", "kept": "kept\n"})
+    yield from reopening(request.param, tmp_path, policy=POLICY)
 
 
 def test_memory_does_not_grow_with_the_number_of_steps(tmp_path, monkeypatch):

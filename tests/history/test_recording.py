@@ -15,7 +15,7 @@ from agentfs.errors import ClosedError, InvalidArgumentError, RefusedError
 from agentfs.fs import syscalls
 from agentfs.history.scan import Status
 from agentfs.results import ToolResult
-from tests.history.judges import git_applied, snapshot
+from tests.history.judges import git_applied, reopening, snapshot
 from tests.kit import put, refused
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
@@ -23,22 +23,7 @@ TEN = "".join(f"{number}\n" for number in range(1, 11))
 
 @pytest.fixture(params=["memory", "state", "watched"])
 def reopened(request, tmp_path):
-    """Returns what opens the workspace anew; with a state directory its history goes on."""
-    state = tmp_path / "state" if request.param == "state" else None
-    top = tmp_path / "root"
-    top.mkdir()
-    current = []
-
-    def reopen(**more):
-        if not current or state is not None or more:
-            for ws in current:
-                ws.close()
-            current[:] = [Workspace(top, state=state, watch=request.param == "watched", **more)]
-        return current[0]
-
-    yield reopen
-    for ws in current:
-        ws.close()
+    yield from reopening(request.param, tmp_path)
 
 
 @pytest.fixture

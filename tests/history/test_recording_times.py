@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -22,6 +22,7 @@ from agentfs.history.database import Database
 from agentfs.history.recording import recordings_of
 from agentfs.history.scan import Status
 from tests.history.judges import standing
+from tests.kit import in_threads
 from tests.remote.over_pipe import open_pipe
 
 
@@ -167,13 +168,9 @@ def test_regression_two_threads_that_end_the_same_late_recording_make_one_step(r
             (root / "new").write_text("new\n")
             monkeypatch.setattr(Database, "write", failing)
         monkeypatch.undo()
-        threads = [threading.Thread(target=ws.changes) for _ in range(3)]
-        with ws._journal.exclusive():
-            for thread in threads:
-                thread.start()
+        with ExitStack() as stack, ws._journal.exclusive():
+            stack.enter_context(in_threads(*[ws.changes] * 3))
             time.sleep(0.2)  # all of them wait to look at the tree
-        for thread in threads:
-            thread.join()
         assert [step.label.partition(" ")[0] for step in standing(ws)] == ["make"]
         ws.undo()
     assert not (root / "new").exists()

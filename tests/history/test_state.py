@@ -12,7 +12,7 @@ from agentfs import Policy, Workspace
 from agentfs.history.log import net_changes
 from agentfs.history.state import read_journal
 from tests import kit
-from tests.history.judges import snapshot
+from tests.history.judges import reopening, snapshot
 from tests.kit import put, refused
 
 
@@ -24,18 +24,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def reopened(root, tmp_path):
-    """Returns a function that opens the workspace, after closing the one before."""
-    open_now = []
-
-    def reopen(**more):
-        for ws in open_now:
-            ws.close()
-        open_now[:] = [Workspace(root, state=tmp_path / "state", **more)]
-        return open_now[0]
-
-    yield reopen
-    for ws in open_now:
-        ws.close()
+    yield from reopening("state", tmp_path)
 
 
 def test_it_goes_on_in_another_process(root, tmp_path):

@@ -1,7 +1,6 @@
 """Transactions: several changes that are one step, and are taken back if the block raises."""
 
 import contextlib
-import threading
 import time
 
 import pytest
@@ -10,7 +9,7 @@ from agentfs import AgentFSError, LineChange, Workspace
 from agentfs.errors import ClosedError
 from tests import kit
 from tests.history.judges import snapshot
-from tests.kit import refused
+from tests.kit import in_threads, refused
 
 LINES = "".join(f"line {number}\n" for number in range(9))
 
@@ -179,11 +178,8 @@ def test_threads_lose_no_change_in_a_transaction(ws, tmp_path):
             kit.splice(tx, "a", at_the_start)
 
     with ws.transaction() as tx:
-        threads = [threading.Thread(target=add) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with in_threads(*[add] * 4):
+            pass
         assert tx.undo(20).undoable == 0
         tx.redo(20)
     assert len((tmp_path / "a").read_text().split()) == 2 * 20

@@ -4,31 +4,17 @@ import threading
 
 import pytest
 
-from agentfs import Workspace
 from agentfs.errors import AlreadyExistsError, ConflictError, InvalidArgumentError, StaleError
-from tests.history.judges import snapshot
+from tests.history.judges import reopening, snapshot
 from tests.kit import put, refused
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
 
-@pytest.fixture(params=[False, True], ids=["memory", "state"])
+@pytest.fixture(params=["memory", "state"])
 def reopened(request, tmp_path):
-    """Returns what opens the workspace anew; with a state directory its history goes on."""
-    top = tmp_path / "root"
-    top.mkdir()
-    (top / "a").write_text(TEN)
-    current = []
-
-    def reopen():
-        if not current or request.param:
-            for ws in current:
-                ws.close()
-            current[:] = [Workspace(top, state=tmp_path / "state" if request.param else None)]
-        return current[0]
-
-    yield reopen
-    current[0].close()
+    put(tmp_path, {"root/a": TEN})
+    yield from reopening(request.param, tmp_path)
 
 
 def replace(path, old, new):

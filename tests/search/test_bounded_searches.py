@@ -1,9 +1,5 @@
 """Searches are bounded in memory whatever is asked for, and say where they stopped."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from agentfs import Limits, Workspace
@@ -11,7 +7,7 @@ from agentfs.search import entries as entry_pages
 from agentfs.search import grep_text
 from agentfs.tree import walk
 from tests import kit
-from tests.kit import error_of, put
+from tests.kit import error_of, memory_of, put
 
 MIB = 1 << 20
 SLASHES = "a/" * 491 + "b"
@@ -20,28 +16,6 @@ SLASHES = "a/" * 491 + "b"
 @pytest.fixture
 def root(tmp_path):
     return tmp_path
-
-
-def memory_of(root: Path, call: str) -> int:
-    """Return by how many MiB a call raises the most memory of a process of its own."""
-    code = f"""
-import re, resource, sys
-from agentfs import Workspace
-def most():
-    if sys.platform == "linux":  # where `ru_maxrss` begins with what the parent of the process has taken
-        return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 20
-with Workspace({str(root)!r}) as ws:
-    ws.grep("warm")
-    before = most()
-    try:
-        {call}
-    except MemoryError:
-        print(10**6)
-    print(most() - before)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return int(run.stdout.split("\n")[0])
 
 
 @pytest.mark.parametrize("prefix", ["", "/", "!", "**/", "{x,y}/"])

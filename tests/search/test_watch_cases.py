@@ -522,7 +522,8 @@ FILTERS = [
     *(("grep", {"pattern": "first", **filters}) for filters in (
         {"exclude": "a"}, {"exclude": "c"}, {"exclude": "a", "hidden": True}, {"glob": "*.txt"},
         {"glob": "*.py"}, {"glob": ".hidden/**"}, {"glob": "!a"}, {"max_depth": 1},
-        *({"max_filesize": size} for size in (100, 5000, 4999)))),
+        *({"max_filesize": size} for size in (100, 5000, 4999)),
+        *({"output_mode": "files_with_matches", **most} for most in ({}, {"limit": 1})))),
     *(("glob", {"pattern": pattern}) for pattern in ("a/**", "c/*.txt", "**/b/*", "*.txt", ".hidden/*")),
     *(("ls", {"depth": 0, "ignore": ignored}) for ignored in ([], ["a"], ["c"])),
 ]  # fmt: skip
@@ -530,6 +531,7 @@ FILTERS = [
 
 def test_searches_with_other_filters_do_not_share_what_is_kept(root):
     kit.put(root, {".hidden/one.txt": "first\n", "a/binary": b"\0" * 5000})
+    (root / "c/.gitignore").symlink_to("one.txt")  # an unreadable rule file
     with Workspace(root, watch=True) as ws:
         for _ in range(2):
             check_same(ws, root, FILTERS)
@@ -822,38 +824,32 @@ def test_threads_see_whole_states(root):
                 if len(found) > 1:
                     wrong.append(found)
 
-        threads = [threading.Thread(target=each) for each in (write, search, search, search)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with kit.in_threads(write, search, search, search):
+            pass
         assert wrong == []
         check_same(ws, root)
 
 
 @linux
 def test_a_forked_process_has_events_of_its_own(ws, root):
-    child = os.fork()
-    if child == 0:
-        try:
-            (root / "c/child.txt").write_text("needle\n")
-            os._exit(0 if lines(ws, "needle") == 1 else 1)
-        finally:
-            os._exit(2)
-    assert os.waitpid(child, 0)[1] == 0
+    def child():
+        (root / "c/child.txt").write_text("needle\n")
+        return lines(ws, "needle")
+
+    assert kit.in_a_fork(child) == "1"
     assert lines(ws, "needle") == 1
 
 
 @linux
 def test_a_process_forked_within_a_search_does_not_end_the_watches_of_its_parent(ws, root):
     with ws._root.watching() as current:
-        child = os.fork()
-        if child == 0:
+
+        def child():
             for file in current.tree._files():
                 current.tree.texts.discard(file)
             ws.close()
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
+
+        assert kit.in_a_fork(child) == "None"
     (root / "a/one.txt").write_text("needle\n")
     os.link(root / "a/b/one.txt", root.parent / "outside")
     (root.parent / "outside").write_text("needle\n")
@@ -863,13 +859,13 @@ def test_a_process_forked_within_a_search_does_not_end_the_watches_of_its_parent
 @pytest.mark.filterwarnings("ignore:.* is multi-threaded, use of fork:DeprecationWarning")
 @linux
 def test_a_process_forked_during_a_search_does_not_wait_for_its_end(ws, root):
+    def child():
+        (root / "c/child.txt").write_text("needle\n")
+        with ws._root.watching() as current:
+            return current.tree is not None and lines(ws, "needle") == 1
+
     with another_thread_searches(ws):
-        child = os.fork()
-        if child == 0:
-            (root / "c/child.txt").write_text("needle\n")
-            with ws._root.watching() as current:
-                os._exit(0 if current.tree is not None and lines(ws, "needle") == 1 else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        assert kit.in_a_fork(child) == "True"
 
 
 @contextmanager

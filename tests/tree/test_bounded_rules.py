@@ -2,7 +2,6 @@
 
 import random
 import re
-import subprocess
 import sys
 import time
 from functools import partial
@@ -48,28 +47,8 @@ def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, na
             assert (result.skipped.unreadable, result.skipped.ignored) == (1, 50)
             assert "rule files not read, as they are too large or unreadable: sub/.gitignore" in result.text
         assert ws.glob("a*").total == 50
-    used = memory_of(tmp_path, "ws.ls(depth=0)")
+    used = kit.memory_of(tmp_path, "ws.ls(depth=0)")
     assert used < 100, used
-
-
-def memory_of(root: Path, call: str) -> int:
-    """Return by how many MiB a call raises the most memory of a process of its own."""
-    code = f"""
-import os, re, resource, sys
-from agentfs import Workspace
-def peak():
-    if os.path.exists("/proc/self/status"):  # what getrusage tells on Linux counts the parent's memory too
-        return int(re.search("VmHWM:[^0-9]*([0-9]+)", open("/proc/self/status").read())[1]) >> 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
-with Workspace({str(root)!r}) as ws:
-    ws.ls(include_ignored=True)
-    ws.glob("*.x", include_ignored=True)
-    before = peak()
-    {call}
-    print(peak() - before)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return int(run.stdout)
 
 
 def random_lines(rng: random.Random, size: int) -> str:
