@@ -7,6 +7,7 @@ import inspect
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -87,6 +88,15 @@ def described(function):
     names = [name for name in inspect.signature(function).parameters if name not in {"self", "ctx"}]
     function.__doc__ = "Work.\n\nArgs:\n" + "".join(f"    {name}: Some {name}.\n" for name in names)
     return function
+
+
+def wait_for(happens, seconds=60.0):
+    """Wait until a function returns something true, and return that."""
+    end = time.monotonic() + seconds
+    while not (found := happens()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+    return found
 
 
 @contextmanager

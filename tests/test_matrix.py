@@ -19,7 +19,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -394,23 +393,15 @@ def recorded(command: "Callable[[Site], None]", **more: Any) -> Method:
 def started(site: "Site") -> Result:
     """Start a command in the background, and wait for it."""
     found = site.view.run(site.filled(SHELL), background=True)
-    wait_for(site, found.id)
+    kit.wait_for(lambda: not site.view.output(str(found.id)).running)
     return site.view.stop(found.id)
-
-
-def wait_for(site: "Site", name: str | None) -> None:
-    for _ in range(6000):
-        if not site.view.output(str(name)).running:
-            return
-        time.sleep(0.01)
-    raise TimeoutError(name)
 
 
 def in_background(site: "Site") -> None:
     """Start a command that has written all its output, as `c1`."""
     found = site.attempt(lambda: site.view.run(site.filled(SHELL), background=True))
     if not isinstance(found, AgentFSError):
-        wait_for(site, found.id)
+        kit.wait_for(lambda: not site.view.output(str(found.id)).running)
 
 
 def spliced(site: "Site") -> Result:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.fs.lock import lock_directories
-from tests.kit import put, refused
+from tests.kit import put, refused, wait_for
 
 SECRET = "TOKEN=hunter2-0123456789"
 PID = os.getpid()  # in the arguments of commands that are looked for, because other suites may run meanwhile
@@ -92,9 +91,7 @@ def meanwhile(act: Callable[..., object], *arguments: object) -> Iterator[None]:
     """Call a function while a command of the block is in `MEANWHILE`, and end that then."""
 
     def work() -> None:
-        end = time.monotonic() + 50
-        while not (found := processes(MEANWHILE)) and time.monotonic() < end:
-            time.sleep(0.02)
+        found = wait_for(lambda: processes(MEANWHILE))
         act(*arguments)
         for process in found:
             os.kill(process, signal.SIGPIPE)  # bash reports each other signal on stderr
@@ -112,11 +109,7 @@ def stages() -> set[Path]:
     return {path for place in places for path in place.glob("stage-*")}
 
 
-def no_stage_stays() -> bool:
-    """Return True if each stage of this moment goes; other tests of this user may have some meanwhile."""
-    left, end = stages(), time.monotonic() + 30
-    while left & stages():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+def wait_for_stages() -> None:
+    """Wait until each stage of this moment is gone; other tests of this user may have some meanwhile."""
+    left = stages()
+    wait_for(lambda: not left & stages())

@@ -17,7 +17,7 @@ import pytest
 from agentfs import AgentFSError, Limits, Protect, Workspace
 from agentfs.branches import Branch
 from agentfs.fs.lock import usable_directories
-from tests.commands.conftest import MEANWHILE, NAMES, SECRET, code_of, git, meanwhile, no_stage_stays
+from tests.commands.conftest import MEANWHILE, NAMES, SECRET, code_of, git, meanwhile, wait_for_stages
 from tests.history.judges import snapshot
 from tests.kit import refused
 
@@ -335,7 +335,7 @@ def test_nothing_is_left_of_a_command(staged, tree):
     ):
         with suppress(AgentFSError):
             staged.run(command, timeout=3)
-    assert no_stage_stays()
+    wait_for_stages()
     assert str(tree) not in Path("/proc/self/mountinfo").read_text()
 
 

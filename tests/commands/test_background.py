@@ -3,23 +3,15 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from agentfs import Limits, Policy, connect
-from tests.commands.conftest import PID, no_stage_stays, running
+from tests.commands.conftest import PID, running, wait_for_stages
 from tests.history.judges import snapshot
-from tests.kit import refused
+from tests.kit import refused, wait_for
 from tests.remote.over_pipe import open_pipe
-
-
-def wait_for(found, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_command_runs_on_and_its_output_is_read_by_offset(recorded):
@@ -98,19 +90,14 @@ Workspace(sys.argv[1], policy=Policy(run="staged")).run("touch made; rm -r src; 
 def test_a_killed_program_leaves_no_process_and_no_change_and_the_next_run_no_temporary(staged, tree):
     before = snapshot(tree)
     program = subprocess.Popen([sys.executable, "-c", PROGRAM, tree])
-    end = time.monotonic() + 30
-    while not running(f"sleep 51.{PID}"):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: running(f"sleep 51.{PID}"))
     program.send_signal(signal.SIGKILL)
     program.wait()
-    while running(f"sleep 51.{PID}"):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: not running(f"sleep 51.{PID}"))
     assert snapshot(tree) == before
     assert str(tree) not in Path("/proc/self/mountinfo").read_text()
     staged.run("true")
-    assert no_stage_stays()
+    wait_for_stages()
     assert snapshot(tree) == before
 
 
@@ -132,7 +119,4 @@ def test_commands_end_with_the_connection(ws):
     if ws.policy.run == "recorded":
         ws.run(f"sleep 49.{PID}", background=True)
         ws.close()
-        end = time.monotonic() + 10
-        while running(f"sleep 49.{PID}") and time.monotonic() < end:
-            time.sleep(0.05)
-    assert not running(f"sleep 49.{PID}")
+    wait_for(lambda: not running(f"sleep 49.{PID}"))

@@ -24,7 +24,7 @@ from agentfs.policy import VIEWED
 from agentfs.results import GrepResult
 from agentfs.tools.tool import Tool
 from tests.dialects.answers import check
-from tests.kit import described, error_of, put
+from tests.kit import described, error_of, put, refused
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,12 +186,11 @@ def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
     Toolset([offer]).call("edit", {"old_str": "x"})
     assert told[0].message == 'old_str is not in "old_string.py"'
     assert (type(told[0]), told[0].details) == (NoMatchError, {"cause": "absent"})
-    with pytest.raises(NotFoundError) as caught:
-        read("a")
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert str(again) == str(caught.value)
-    assert again.to_dict() == caught.value.to_dict()
-    assert again.hint.parts == caught.value.hint.parts
+    caught = refused(lambda: read("a"), "not_found")
+    again = pickle.loads(pickle.dumps(caught))
+    assert str(again) == str(caught)
+    assert again.to_dict() == caught.to_dict()
+    assert again.hint.parts == caught.hint.parts
     assert again.details["suggested_calls"] == [{"name": "read", "arguments": {"path": "a", "offset": 3}}]
 
 

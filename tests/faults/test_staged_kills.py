@@ -1,17 +1,17 @@
 """The program or its sandbox is killed at system calls, while a command is staged and its effects applied."""
 
 import os
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.fs.lock import lock_directories
+from tests.commands.conftest import wait_for_stages
 from tests.conftest import part_or_all
 from tests.faults.tracing import calls_in, needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, snapshot
+from tests.kit import wait_for
 
 POLICY = Policy(run="staged")
 COMMAND = "echo new > made; rm old/b; mkdir d; mv old/a d/a; ln -s d link; chmod 700 c; echo 2 >> c"
@@ -45,10 +45,6 @@ def fresh(root: Path) -> Path:
     return root
 
 
-def stages() -> set[Path]:
-    return {path for place in lock_directories(os.geteuid()) for path in Path(place).glob("stage-*")}
-
-
 def processes_in(root: Path) -> list[str]:
     """Return the processes whose arguments or mounts name a tree."""
     found: list[str] = []
@@ -61,15 +57,6 @@ def processes_in(root: Path) -> list[str]:
         except OSError:
             continue
     return found
-
-
-def until(happens, seconds: float = 10.0) -> bool:
-    end = time.monotonic() + seconds
-    while not happens():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def run_in(root: Path, log: Path, *inject: str, follow: bool = False) -> str:
@@ -89,7 +76,7 @@ def check_after(root: Path, both: list[Snapshot], point: str) -> str:
 
     Without `state=`, a kill in the middle of a batch may leave some old files and some new ones.
     """
-    assert until(lambda: not processes_in(root)), point
+    wait_for(lambda: not processes_in(root))
     with Workspace(root, policy=POLICY) as ws:
         ws.run("true", preview=True)
     state, (old, new) = snapshot(root), both
@@ -102,7 +89,7 @@ def check_after(root: Path, both: list[Snapshot], point: str) -> str:
 @pytest.mark.full
 @part_or_all(80)
 def test_the_program_is_killed_at_its_calls(tmp_path, every):
-    both, before = states(tmp_path / "model"), stages()
+    both = states(tmp_path / "model")
     assert run_in(tmp_path / "counted", tmp_path / "log") == "done"
     names = Counter(calls_in(tmp_path / "log"))
     assert sum(names.values()) > 300
@@ -116,13 +103,13 @@ def test_the_program_is_killed_at_its_calls(tmp_path, every):
     print(dict(seen))  # noqa: T201 - the figures, with -s
     assert {*seen} >= {("killed", "old"), ("killed", "new")}
     assert {*seen} <= {("killed", "old"), ("killed", "part"), ("killed", "new"), ("done", "new")}
-    assert until(lambda: not (stages() - before) & stages(), 30)  # other tests have some meanwhile
+    wait_for_stages()
 
 
 @pytest.mark.full
 @part_or_all(16)
 def test_the_sandbox_is_killed_at_its_calls(tmp_path, every):
-    both, before = states(tmp_path / "model"), stages()
+    both = states(tmp_path / "model")
     assert run_in(tmp_path / "counted", tmp_path / "log", follow=True) == "done"
     names = Counter(calls_in(tmp_path / "log"))
     points = [(name, at + 1) for name in OF_THE_SANDBOX for at in range(names[name])]
@@ -134,7 +121,7 @@ def test_the_sandbox_is_killed_at_its_calls(tmp_path, every):
         assert state == ("new" if said == "done" else "old"), point
         seen[said] += 1
     assert {*seen} == {"io", "done"}
-    assert until(lambda: not (stages() - before) & stages(), 30)
+    wait_for_stages()
 
 
 @pytest.mark.parametrize("at", range(8, 14))
@@ -142,7 +129,7 @@ def test_a_sandbox_that_is_not_finished_ends_with_its_program(tmp_path, at):
     """The program is killed while bubblewrap starts, whose child would wait for it forever."""
     root = tmp_path / "tree"
     assert run_in(root, tmp_path / "log", f"close:signal=KILL:when={at}") == "killed"
-    assert until(lambda: not processes_in(root))
+    wait_for(lambda: not processes_in(root))
 
 
 @pytest.mark.full
@@ -151,4 +138,4 @@ def test_regression_a_call_ends_if_bubblewrap_is_killed_while_it_starts(tmp_path
     """A process of it waited for ever, with the pipe open from which the call read."""
     root = tmp_path / "tree"
     assert run_in(root, tmp_path / "log", f"prctl:signal=KILL:when={at}", follow=True) in {"io", "done"}
-    assert until(lambda: not processes_in(root))
+    wait_for(lambda: not processes_in(root))

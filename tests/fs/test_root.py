@@ -50,10 +50,9 @@ def test_a_link_out_never_tells_whether_its_target_exists(root, tmp_path):
     answers = set()
     for target in ("out/s", "out/none", "out", "none/none"):
         os.symlink(tmp_path / target, os.path.join(root.path, "l"))
-        with pytest.raises(AgentFSError) as caught:
-            root.open_file("l")
+        caught = refused(lambda: root.open_file("l"))
         entry = root.entry("l")
-        answers.add((str(caught.value), str(caught.value.details), entry.target, entry.is_dir, entry.size))
+        answers.add((str(caught), str(caught.details), entry.target, entry.is_dir, entry.size))
         os.unlink(os.path.join(root.path, "l"))
     assert len(answers) == 1
 

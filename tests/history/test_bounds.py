@@ -12,7 +12,7 @@ from agentfs.cli import main
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.history import journal, log
 from tests.history.judges import reopening, snapshot, standing
-from tests.kit import put
+from tests.kit import put, refused
 
 POLICY = Policy(overwrite="always")
 
@@ -96,14 +96,12 @@ def test_dropped_steps_are_not_undone_and_changes_says_so(few, opened, tmp_path,
         assert changes.notes[0] in changes.text
         assert ws.changes("turn-18").notes == ()
         ws = opened()
-    with pytest.raises(NotFoundError) as caught:
-        ws.rollback("start")
-    assert "only the latest are kept, with their checkpoints" in str(caught.value)
-    with pytest.raises(InvalidArgumentError) as refused:
-        ws.undo(24)
-    there = refused.value.details["steps"]
+    caught = refused(lambda: ws.rollback("start"), "not_found")
+    assert "only the latest are kept, with their checkpoints" in str(caught)
+    few = refused(lambda: ws.undo(24), "invalid_argument")
+    there = few.details["steps"]
     assert 10 <= there <= 11
-    said = str(refused.value)
+    said = str(few)
     assert f"Only {there} steps can be undone. The first {24 - there} steps can no longer be undone" in said
     assert f"undo(steps={there})" in said
     ws.rollback("turn-18")
@@ -139,8 +137,7 @@ def test_checkpoints_are_bounded(tmp_path, monkeypatch):
         for number in range(150):
             ws.checkpoint(f"turn-{number}")
         ws.rollback("turn-149")
-        with pytest.raises(NotFoundError):
-            ws.rollback("turn-1")
+        refused(lambda: ws.rollback("turn-1"), "not_found")
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "state"])

@@ -22,7 +22,7 @@ from agentfs.history.database import Database
 from agentfs.history.recording import recordings_of
 from agentfs.history.scan import Status
 from tests.history.judges import standing
-from tests.kit import in_threads
+from tests.kit import in_threads, wait_for
 from tests.remote.over_pipe import open_pipe
 
 
@@ -260,9 +260,7 @@ def test_a_tool_call_that_is_cancelled_or_takes_too_long_ends_its_recording(root
                 assert 'created "new"' in (await task).content
 
         asyncio.run(main())
-        deadline = time.monotonic() + 10
-        while recordings_of(ws._journal)._open and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: not recordings_of(ws._journal)._open)
         ws.undo()
     assert not (root / "new").exists()
 

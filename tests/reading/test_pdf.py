@@ -6,6 +6,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from agentfs import AgentFSError
 from agentfs.reading import images
+from tests.kit import refused
 
 
 def pdf(pages, password=None):
@@ -40,9 +41,8 @@ def test_a_pdf_is_one_text_with_a_header_for_each_page(ws, tmp_path):
     assert part.content == "=== page 2\ntwo\n"
     assert part.next == {"name": "read", "arguments": {"path": "a.pdf", "offset": 5, "limit": 2}}
     assert ws.read("a.pdf", offset=-1).content == "three\n"
-    with pytest.raises(AgentFSError) as caught:
-        ws.read("a.pdf", offset=7)
-    assert (caught.value.code, caught.value.details["total_lines"]) == ("past_end", 6)
+    caught = refused(lambda: ws.read("a.pdf", offset=7))
+    assert (caught.code, caught.details["total_lines"]) == ("past_end", 6)
 
 
 @pytest.mark.parametrize(("content", "said"), [
@@ -71,7 +71,6 @@ def test_a_text_that_begins_like_a_pdf_is_shown_as_text(ws, tmp_path, content):
 def test_without_the_extra_a_pdf_is_an_error_that_names_it(ws, tmp_path, monkeypatch):
     monkeypatch.setitem(images.importlib.sys.modules, "pypdf", None)
     (tmp_path / "a.pdf").write_bytes(pdf(["x"]))
-    with pytest.raises(AgentFSError) as caught:
-        ws.read("a.pdf")
-    assert (caught.value.code, caught.value.details["extra"]) == ("binary", "media")
-    assert "pip install pillow pypdf" in caught.value.hint
+    caught = refused(lambda: ws.read("a.pdf"))
+    assert (caught.code, caught.details["extra"]) == ("binary", "media")
+    assert "pip install pillow pypdf" in caught.hint

@@ -12,7 +12,7 @@ from agentfs import Workspace
 from agentfs.base import call_context
 from agentfs.search import grep_text
 from agentfs.watch import keeper
-from tests.kit import put
+from tests.kit import put, wait_for
 from tests.search.watched import check_same
 
 FILES = 1300  # the first call keeps 1000 directories and texts
@@ -26,13 +26,6 @@ def tree(tmp_path):
 
 def keepers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "agentfs-keeper"]
-
-
-def wait_for(condition) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 @pytest.mark.full
