@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from agentfs import AgentFSError, Limits, Mount, Policy, Workspace, connect
 from agentfs.cli import main
 from tests.branches.conftest import LINES, SECRET, lose_server
 from tests.commands.conftest import git
-from tests.kit import refused
+from tests.kit import in_threads, refused
 
 
 def changed(number: int, text: str, lines: str = LINES) -> str:
@@ -214,10 +213,8 @@ def test_a_merge_during_a_command_is_busy(branch, tree):
         except AgentFSError as error:
             errors.append(error.code)
 
-    thread = threading.Thread(target=merge)
-    thread.start()
-    branch.run("sleep 0.2; echo x > n")
-    thread.join()
+    with in_threads(merge):
+        branch.run("sleep 0.2; echo x > n")
     assert errors == ["busy"]
     assert [each.path for each in branch.merge().files] == ["n"]
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from agentfs import Limits, Policy, Workspace
 from agentfs.fs.lock import lock_directories
-from tests.kit import put, refused, wait_for
+from tests.kit import in_threads, put, refused, wait_for
 
 SECRET = "TOKEN=hunter2-0123456789"
 PID = os.getpid()  # in the arguments of commands that are looked for, because other suites may run meanwhile
@@ -96,12 +95,8 @@ def meanwhile(act: Callable[..., object], *arguments: object) -> Iterator[None]:
         for process in found:
             os.kill(process, signal.SIGPIPE)  # bash reports each other signal on stderr
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    with in_threads(work):
         yield
-    finally:
-        thread.join()
 
 
 def stages() -> set[Path]:

@@ -210,15 +210,6 @@ def test_nothing_outside_is_reached(do, tmp_path, path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.full
-def test_the_sdks_helper_shows_a_protected_file(tmp_path):
-    from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
-
-    theirs = BetaLocalFilesystemMemoryTool(str(tmp_path))
-    (tmp_path / "memories/id_rsa").write_text("secret\n")
-    assert "secret" in theirs.call({"command": "view", "path": "/memories/id_rsa"})
-
-
 def test_rules_and_limits_hold(tmp_path):
     policy = Policy(deny=["change(memories/facts/**)"], on_ask=lambda request: request.method != "delete")
     with Workspace(tmp_path, policy=policy, limits=Limits(file_bytes=1000)) as ws:

@@ -99,9 +99,8 @@ def test_a_change_waits_for_changes_in_its_tree_around_it_and_inside_it(
             codes.append(error.code)
 
     def meanwhile(_):
-        thread = threading.Thread(target=write, args=(second,))
-        thread.start()
-        thread.join()
+        with in_threads(partial(write, second)):
+            pass
         return b"x"
 
     with Root(tree, Policy()) as first, Root(tmp_path / other, Policy()) as second:

@@ -16,7 +16,7 @@ from agentfs.fs import syscalls
 from agentfs.history.scan import Status
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, reopening, snapshot
-from tests.kit import put, refused
+from tests.kit import in_threads, put, refused
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
@@ -466,14 +466,11 @@ def test_a_recording_that_begins_within_another_hides_no_change_of_other_program
                 if done.wait(0.002):
                     break
 
-        other = threading.Thread(target=change)
-        with ws.recording("outer"):
-            other.start()
+        with ws.recording("outer"), in_threads(change):
             for _ in range(10):
                 with ws.recording("inner"):
                     pass
             done.set()
-            other.join()
         ws.host.rollback(start)
         assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
 

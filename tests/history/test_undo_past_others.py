@@ -1,12 +1,10 @@
 """Undo, redo, rollback and changes when other programs, or other calls, have changed the files since."""
 
-import threading
-
 import pytest
 
 from agentfs.errors import AlreadyExistsError, InvalidArgumentError, StaleError
 from tests.history.judges import reopening, snapshot
-from tests.kit import put, refused
+from tests.kit import in_threads, put, refused
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
@@ -228,9 +226,8 @@ def test_a_delete_beside_an_edit_blames_who_made_it(ws, tmp_path, monkeypatch, w
         if who == "another program":
             (tmp_path / "a").write_text("theirs\n")
         else:
-            thread = threading.Thread(target=ws.edit, args=("a", "one", "two"))
-            thread.start()
-            thread.join()
+            with in_threads(lambda: ws.edit("a", "one", "two")):
+                pass
         return found
 
     monkeypatch.setattr(type(ws._root), "node", edit)

@@ -877,12 +877,12 @@ def another_thread_searches(ws):
             began.set()
             ends.wait()
 
-    thread = threading.Thread(target=search)
-    thread.start()
-    began.wait()
-    yield
-    ends.set()
-    thread.join()
+    with kit.in_threads(search):
+        began.wait()
+        try:
+            yield
+        finally:
+            ends.set()
 
 
 def test_a_workspace_that_is_closed_when_a_search_ends_gives_everything_back(root):
@@ -891,9 +891,8 @@ def test_a_workspace_that_is_closed_when_a_search_ends_gives_everything_back(roo
             self.acquire, self._release = lock.acquire, lock.release
 
         def release(self):
-            thread = threading.Thread(target=ws.close)
-            thread.start()
-            thread.join()
+            with kit.in_threads(ws.close):
+                pass
             self._release()
 
     ws = Workspace(root, watch=True)
