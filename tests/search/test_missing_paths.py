@@ -147,3 +147,13 @@ def test_regression_a_space_that_looks_like_another_is_named(ws, tree):
     """The suggested name looked equal to the wrong one."""
     (tree / "src/two\u202fwords.txt").touch()
     assert "with the space U+202F" in str(error_of(ws.read, "src/two wordz.txt"))
+
+
+@pytest.mark.parametrize(("same", "others"), [(1, 4), (4, 0)])
+def test_more_is_said_only_of_names_that_are_as_good(tmp_path, same, others):
+    put(
+        tmp_path, [*(f"b{each}/k/a.py" for each in range(same)), *(f"c{each}/a.py" for each in range(others))]
+    )
+    with Workspace(tmp_path) as ws:
+        said = str(error_of(ws.read, "k/a.py"))
+    assert ("b0/k/a.py" in said, "More may" in said) == (True, same > 3)
