@@ -57,20 +57,24 @@ def test_a_call_of_bash_runs_and_a_restart_succeeds(tools):
 
 
 def test_the_commands_of_a_shell_call_are_one_answer(tools, ws):
-    action = {"commands": ["echo a > made", "cat made; echo no >&2; exit 3"], "max_output_length": 500}
-    actions = [action, {"commands": ["sleep 9", "seq 9999"], "timeout_ms": 300}, {"commands": []}]
+    action = {"commands": ["echo a > made", "cat made; echo no >&2; exit 3"], "max_output_length": 3}
+    actions = [
+        action,
+        {"commands": ["sleep 9", "printf %30000s", "printf %30001s"], "timeout_ms": 300},
+        {"commands": []},
+    ]
     calls = [{"type": "shell_call", "call_id": str(n), "action": each} for n, each in enumerate(actions, 1)]
     first, second, empty = asyncio.run(tools.aanswer(calls))
     assert first == {
-        "type": "shell_call_output", "call_id": "1", "max_output_length": 500,
+        "type": "shell_call_output", "call_id": "1", "max_output_length": 3,
         "output": [
             {"stdout": "", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
             {"stdout": "a\n", "stderr": "no\n", "outcome": {"type": "exit", "exit_code": 3}},
         ],
     }  # fmt: skip
     assert second["output"][0]["outcome"] == {"type": "timeout"}
-    assert "characters left out" in second["output"][1]["stdout"]
-    assert len(second["output"][1]["stdout"]) < 31_000
+    assert second["output"][1]["stdout"] == " " * 30_000
+    assert "[1 character left out]" in second["output"][2]["stdout"]
     assert empty["output"][0]["outcome"]["exit_code"] == 126
     ws.undo()
     assert not ws.glob("made").files
