@@ -296,13 +296,14 @@ class Log:
         depth = len(within)
         for part in self.standing.parts:
             groups, by = part.step.groups, part.order[0]
-            if groups[:depth] != within:
+            is_alone = groups == within  # not in an inner transaction
+            if not is_alone and groups[:depth] != within:
                 continue
-            unit = part.unit(within)
+            unit = part.number if is_alone else groups[depth]
             if part.is_made:
                 made.setdefault(unit, []).append(part)
             # An undo within a transaction is a part of the transaction, and not offered alone.
-            elif not groups[depth:] or self.step(by).groups[: depth + 1] != groups[: depth + 1]:
+            elif is_alone or self.step(by).groups[: depth + 1] != groups[: depth + 1]:
                 undone.setdefault((unit, by), []).append(part)
         return [*made.values()], [*undone.values()]
 

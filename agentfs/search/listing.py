@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from posixpath import commonpath, dirname, join
+from posixpath import commonprefix
 from typing import TypeVar
 
 from agentfs.base.advice import Joined, plural
@@ -156,7 +156,8 @@ def _indented(paths: Sequence[tuple[str, str]], above: int, mark: str) -> list[s
     lines: list[str] = []
     for _, group in groupby(paths, lambda each: each[0][: each[0].find("/", above) + 1] or each[0]):
         below = list(group)
-        shared = join(commonpath([dirname(path) for path, _ in below]), "") if len(below) > 1 else ""
+        shared = commonprefix([path for path, _ in below]) if len(below) > 1 else ""
+        shared = shared[: shared.rfind("/") + 1]
         if len(shared) > above:
             lines.append(shared[above:] + (below.pop(0)[1] if below[0][0] == shared else mark))
             lines += [f" {line}" for line in _indented(below, len(shared), mark)]
