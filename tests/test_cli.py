@@ -46,7 +46,8 @@ def test_call_takes_a_root_and_standard_input(tmp_path):
 def test_schemas_prints_json_for_each_provider(tmp_path, format_name):
     done = run("schemas", "--format", format_name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "multi_edit" in json.dumps(json.loads(done.stdout))
+    assert "multi_edit" in done.stdout
+    assert done.stdout == f"{json.dumps(json.loads(done.stdout), indent=2, ensure_ascii=False)}\n"
 
 
 def test_schemas_and_call_speak_a_dialect(tmp_path):

@@ -241,3 +241,12 @@ def test_regression_a_large_file_is_searched_in_the_encoding_that_it_declares(ws
     text = "# -*- coding: iso-8859-15 -*-\n" + "a line\n" * (12 * 2**20 // 7) + "5 €\n"
     (tmp_path / "f").write_bytes(text.encode("iso-8859-15"))
     assert ws.grep("€").total_lines == 1
+
+
+@pytest.mark.parametrize("at", [50, 1_500_000, 2_900_000])
+def test_the_characters_around_a_match_in_a_line_of_several_parts_are_counted(tmp_path, at):
+    (tmp_path / "a").write_text(f"{'x' * at}needle{'y' * (3_000_000 - at - 6)}\n")
+    with Workspace(tmp_path, limits=Limits(file_bytes=1_000_000)) as ws:
+        [match] = ws.grep("needle").matches
+    ahead = max(at - 100, 0)
+    assert match.cut == (ahead, 3_000_000 - ahead - 400)
