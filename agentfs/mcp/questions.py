@@ -23,7 +23,7 @@ from agentfs.workspace import Workspace
 ANSWER_SECONDS = 600.0  # for a user to answer
 _SHOWN_CHARS = 40_000
 _PATHS = 20
-_ACTIONS = {"delete": "delete", "move": "move", "undo": "take back", "run": "run a command in"}
+_ACTIONS = {"delete": "delete", "move": "move", "undo": "take back", "run": "run a command that changes"}
 _NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}  # the user only accepts or declines
 _CANNOT_ASK = (
     "The user must be asked before this call, and this client cannot ask (MCP's elicitation). The user can "

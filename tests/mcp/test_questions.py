@@ -76,6 +76,20 @@ async def test_a_user_who_accepts_allows_the_change_that_was_shown(tree, mode, w
     assert user.asked[1].startswith("delete wants to delete a.txt. Allow it?")
 
 
+@pytest.mark.parametrize(("rule", "changed"), [("run", "files that it finds"), ("change", "a.txt")])
+@MODES
+async def test_the_question_about_a_command_names_what_it_changes(tree, mode, rule, changed):
+    user = User("accept")
+    with Workspace(tree, policy=Policy(run="staged", ask=[rule], on_ask=ask)) as ws:
+        server = MCPServer("files", tools=sdk_tools(ws.tools("run")))
+        async with Client(server, mode=mode, elicitation_callback=user) as connected:
+            done = await connected.call_tool("run", {"command": "echo new > a.txt"})
+    assert not done.is_error, told(done)
+    assert user.asked[0].startswith(f"run wants to run a command that changes {changed}. Allow it?")
+    assert ("echo new" if rule == "run" else "\n-one\n-two\n-three\n+new") in user.asked[0]
+    assert (tree / "a.txt").read_text() == "new\n"
+
+
 @MODES
 async def test_questions_at_once_get_their_own_answers(tree, mode):
     put(tree, [f"{number}.txt" for number in range(20)], "old\n")
