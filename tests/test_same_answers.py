@@ -29,9 +29,10 @@ LINE_IDS = re.compile(r"\[LID:[0-9a-f]+\]|(?m:(?<=\d) [0-9a-f]{6}(?=\|))")
 DIRECTORIES = ["", "src", "src/deep", "src/deep/er", "build", ".hidden", "docs"]
 NAMES = ["a.py", "b.py", "c.txt", "é.md", ".env", ".gitignore", "data.bin", "link", "Makefile"]
 WORDS = ["alpha", "beta", "gamma", "delta = 1", "def f():", "    return x", "ſtraße", "“quoted”", "TODO"]
-PATHS = [os.path.join(directory, name) for directory in DIRECTORIES for name in NAMES]
+# Rules change more often than other files.
+PATHS = [os.path.join(directory, name) for directory in DIRECTORIES for name in [*NAMES, *[".gitignore"] * 3]]
 RULES = [b"build/\n", b"*.txt\n!c.txt\n", b"/src/deep\n", b"x[!a]y\n", b""]
-CONTENTS = [*("\n".join(WORDS[at:]).encode() for at in range(len(WORDS))), *RULES]
+CONTENTS = [*("\n".join(WORDS[at:]).encode() for at in range(len(WORDS))), *RULES * 3]
 CONTENTS += ["alpha\ndef f():\n".encode("utf-16"), b"\0binary\n", b"alpha\n" * 9000, b"caf\xe9\n"]
 
 
