@@ -13,12 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call
+from agentfs.base.frozen_data import with_values
 from agentfs.errors import AgentFSError, ConflictError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext, is_unchanged
@@ -138,10 +139,10 @@ def _steps(context: RootContext, changes: Sequence[Change], renames: Mapping[str
         if isinstance(new.change.after, MovedNode):
             new.logged, old.logged = new.change, old.change
             node = node_at(context, source, sys.maxsize, is_kept=False)
-            new.change = replace(new.change, after=node)
+            new.change = with_values(new.change, after=node)
             if isinstance(node, FileNode):  # once the source is removed, its content is at the target
-                node = replace(node, pieces=read_again(context, path, sys.maxsize, node.digest))
-            old.change = replace(old.change, before=node)
+                node = with_values(node, pieces=read_again(context, path, sys.maxsize, node.digest))
+            old.change = with_values(old.change, before=node)
     return steps
 
 
@@ -220,8 +221,8 @@ class Batch:
                 _check_entries(context, path, tree)
             if isinstance(before, FileNode) and isinstance(found, FileNode):
                 seen, is_settled = found.seen, found.is_settled
-                before = replace(before, metadata=found.metadata, seen=seen, is_settled=is_settled)
-            wanted.append(replace(change, before=found if isinstance(found, DirectoryNode) else before))
+                before = with_values(before, metadata=found.metadata, seen=seen, is_settled=is_settled)
+            wanted.append(with_values(change, before=found if isinstance(found, DirectoryNode) else before))
         return wanted
 
     def _carry_out(self, steps: Sequence[_Step]) -> Applied:
@@ -322,7 +323,9 @@ class Batch:
                 self._note(notes, change.path)
                 if after.metadata is None:
                     mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
-                    step.change = replace(change, after=replace(after, mode=mode, metadata=Metadata(mode)))
+                    step.change = with_values(
+                        change, after=with_values(after, mode=mode, metadata=Metadata(mode))
+                    )
 
     def _note(self, notes: Sequence[str], path: str) -> None:
         for note in notes:
@@ -383,8 +386,8 @@ class Batch:
                 opened.append(_Step(Change(path, before, DirectoryNode((before.mode or 0) | _OWNER))))
             if before is not None and (after is None or change.turns):
                 is_early = path in turning or _is_below(path, turning)
-                (early if is_early else late).append(_Step(replace(change, after=None)))
-                step.change = replace(change, before=None)
+                (early if is_early else late).append(_Step(with_values(change, after=None)))
+                step.change = with_values(change, before=None)
             if isinstance(after, DirectoryNode) and after.mode is not None:
                 old = before if isinstance(before, DirectoryNode) else DirectoryNode(0o700)
                 if old is before or _is_closed(after):
@@ -422,7 +425,7 @@ class Batch:
                 self._made.append((change, 0))
                 syscalls.replace(source.parent, source.name, target.name, to=target.parent)
             else:
-                made = [(replace(each, before=None), 0) for each in step.inside or [change]]
+                made = [(with_values(each, before=None), 0) for each in step.inside or [change]]
                 self._rename_new(source, target, change, made)
             self._temporaries.discard(step.temporary)
 
