@@ -14,7 +14,7 @@ from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
 from agentfs.errors import ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
-from agentfs.fs.apply import directories_above
+from agentfs.fs.apply import Applied, directories_above
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
 from agentfs.history.recording import OpenRecording, recorded_result
@@ -147,8 +147,9 @@ def apply_merged(
         with journal.logging_step(recorded, label=label, lost=lost) as kept:
             yield made
 
+    applied = Applied()
     if changes and not preview:
-        root.view(exempt=exempt).apply(
+        applied = root.view(exempt=exempt).apply(
             changes,
             max_bytes=limits.snapshot_bytes,
             conflict=lambda change, found: changed_meanwhile(change, found, root),
@@ -156,18 +157,20 @@ def apply_merged(
         )
         set_times(root, changes, effects)
     step = Step(kept, label=label, lost=lost)
-    return result_of(around, step, effects, touched=touched, can_undo=not preview)
+    return result_of(around, step, effects, applied.notes, touched=touched, can_undo=not preview)
 
 
-def result_of(around: Surroundings, step: Step, effects: Effects, **said: Any) -> RecordedResult:
+def result_of(
+    around: Surroundings, step: Step, effects: Effects, notes: Sequence[str] = (), **said: Any
+) -> RecordedResult:
     """Return the changes of a staged command as those of a recording, with what else is `said` of it."""
     root, left = around.root, sorted(effects.not_applied.items())
     not_covered = {what: len(paths) for what, paths in left}
     opened = OpenRecording(step.label, root, around.limits, around.journal, not_covered=not_covered)
     opened.parts = [step] if step.changes else []
     opened.lost = dict.fromkeys(step.lost)
-    notes = [f"not applied: {what}: {_named(root, paths)}" for what, paths in left]
-    return recorded_result(opened, around.may_show, more_notes=notes, **said)
+    left_out = [f"not applied: {what}: {_named(root, paths)}" for what, paths in left]
+    return recorded_result(opened, around.may_show, more_notes=[*left_out, *notes], **said)
 
 
 def _named(root: Root, paths: Iterable[str]) -> str:

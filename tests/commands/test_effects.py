@@ -1,6 +1,7 @@
 """Every difference that a command makes is applied, undone and named, or named as what it is."""
 
 # ruff: noqa: E501 - a row of a table is one line
+import os
 import shutil
 import subprocess
 import time
@@ -82,6 +83,15 @@ def test_a_touched_file_is_judged_as_edited(opened, tree):
     before = (tree / "src/a.py").stat().st_mtime_ns
     assert code_of(lambda: ws.run("touch src/a.py")) == "refused"
     assert (tree / "src/a.py").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("command", ["echo x > b", "touch b", "chmod 600 b"])
+def test_regression_the_loss_of_a_hard_link_is_told(staged, tree, command):
+    """The notes of applying were dropped: also on owners that could not be kept."""
+    (tree / "b").write_text("b\n")
+    os.link(tree / "b", tree / "c")
+    assert "2 hard links; the other names keep the old content" in staged.run(command).text
+    assert (tree / "c").read_text() == "b\n"
 
 
 def test_hard_links_are_applied_as_copies_and_named(staged, tree):
