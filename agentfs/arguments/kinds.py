@@ -363,8 +363,7 @@ def is_integer(value: Any) -> bool:
 
 def as_text(value: Any) -> Any:
     """Return a path as text, also in a list; return any other value as it is."""
-    items: Any = value
-    if type(value) is list:
-        return [*map(as_text, items)]
-    # Asking the type is faster than `isinstance`.
-    return _fspath(value) if hasattr(type(items), "__fspath__") else value
+    kind: Any = type(value)
+    if kind is list:
+        return [*map(as_text, value)]
+    return _fspath(value) if hasattr(kind, "__fspath__") else value  # faster than `isinstance`
