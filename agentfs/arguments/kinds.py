@@ -363,7 +363,7 @@ def is_integer(value: Any) -> bool:
 
 def as_text(value: Any) -> Any:
     """Return a path as text, also in a list; return any other value as it is."""
-    kind: Any = type(value)
-    if kind is list:
-        return [*map(as_text, value)]
-    return _fspath(value) if hasattr(kind, "__fspath__") else value  # faster than `isinstance`
+    items: Any = value
+    if type(value) is list:
+        return [*map(as_text, items)]
+    return _fspath(value) if hasattr(items, "__fspath__") else value  # faster than `isinstance`
