@@ -1,8 +1,6 @@
 """Count the instructions of each call in this checkout and in another one, by valgrind's callgrind.
 
-Unlike seconds, these counts hardly depend on what else the machine does.
-
-    python benchmarks/instructions.py OTHER [--only NAME,NAME]
+python benchmarks/instructions.py OTHER [--only NAME,NAME]
 """
 
 import argparse
