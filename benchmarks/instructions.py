@@ -1,6 +1,8 @@
 """Count the instructions of each call in this checkout and in another one, by valgrind's callgrind.
 
-python benchmarks/instructions.py OTHER [--only NAME,NAME]
+    python benchmarks/instructions.py OTHER [--only NAME,NAME]
+
+Unlike seconds, these counts hardly depend on what else the machine does.
 """
 
 import argparse
@@ -23,11 +25,11 @@ TIMES = {
     "tool read": 60,
     "edit": 40,
     "write": 40,
-    "write, undo": 30,
+    "write and undo": 30,
     "ls": 20,
     "glob": 6,
     "grep": 6,
-    "grep, one file": 40,
+    "grep of a file": 40,
 }
 
 
@@ -54,11 +56,11 @@ def calls(top: Path) -> dict[str, Callable[[], object]]:
         "tool read": lambda: tools.call("read", {"path": "small.py"}),
         "edit": edit,
         "write": lambda: ws.write("new.py", f"x = {next(written)}\n" * 20, overwrite=True),
-        "write, undo": undo,
+        "write and undo": undo,
         "ls": ws.ls,
         "glob": lambda: ws.glob("**/*.py"),
         "grep": lambda: ws.grep("ImproperlyConfigured"),
-        "grep, one file": lambda: ws.grep("line 77", path="small.py"),
+        "grep of a file": lambda: ws.grep("line 77", path="small.py"),
     }
 
 
@@ -75,14 +77,12 @@ def run(name: str, times: int) -> None:
 
 def instructions(checkout: Path, name: str) -> int:
     """Return the instructions of one call."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0"}
+    env = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0"}
     counts: list[int] = []
     for times in (WARM, WARM + TIMES[name]):
         command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
         command += ["--run", name, str(times)]
-        done = subprocess.run(
-            command, env=environment, cwd="/", stderr=subprocess.PIPE, text=True, check=True
-        )
+        done = subprocess.run(command, env=env, cwd="/", stderr=subprocess.PIPE, text=True, check=True)
         counts.append(int(re.findall(r"Collected : (\d+)", done.stderr)[-1]))
     return (counts[1] - counts[0]) // TIMES[name]
 

@@ -1,5 +1,6 @@
 """The merge of a branch: what its overlay holds, three ways with what the parent has."""
 # pyright: reportPrivateUsage=false
+# A merge works with the parts of both workspaces.
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,6 @@
 """Access to the disk, confined to one root: paths, reading, protected names and atomic changes."""
 # pyright: reportUnusedImport=false
+# The names are for the other packages.
 
 from agentfs.fs.apply import directories_above
 from agentfs.fs.directory import Directory, DirEntry

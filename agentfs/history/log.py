@@ -67,7 +67,8 @@ class Part(NamedTuple):
 
     def unit(self, within: Groups) -> object:
         """Return the unit of undo that it belongs to: its step, or a transaction in that of `within`."""
-        return self.step.groups[len(within) :][:1] or self.number
+        groups = self.step.groups
+        return self.number if groups == within else groups[: len(within) + 1]
 
 
 class Standing:
@@ -296,14 +297,13 @@ class Log:
         depth = len(within)
         for part in self.standing.parts:
             groups, by = part.step.groups, part.order[0]
-            is_alone = groups == within  # not in an inner transaction
-            if not is_alone and groups[:depth] != within:
+            if groups != within and groups[:depth] != within:
                 continue
-            unit = part.number if is_alone else groups[depth]
+            unit = part.unit(within)
             if part.is_made:
                 made.setdefault(unit, []).append(part)
             # An undo within a transaction is a part of the transaction, and not offered alone.
-            elif is_alone or self.step(by).groups[: depth + 1] != groups[: depth + 1]:
+            elif groups == within or self.step(by).groups[: depth + 1] != groups[: depth + 1]:
                 undone.setdefault((unit, by), []).append(part)
         return [*made.values()], [*undone.values()]
 

@@ -129,7 +129,7 @@ def test_only_findings_that_are_new_are_noted(top: Path):
 
 @pytest.mark.parametrize("returned", ["", "a\0b", b"text", 3, None])
 def test_a_function_that_returns_no_text_leaves_the_edit(top: Path, returned: object):
-    with Workspace(top, policy=Policy(after_change=[AfterChange("*", lambda *_: returned)])) as ws:  # type: ignore[arg-type, return-value]
+    with Workspace(top, policy=Policy(after_change=[AfterChange("*", lambda *_: returned)])) as ws:  # type: ignore[arg-type, return-value] # a wrong one
         said = "".join(ws.edit("a.py", "x = 1", "z=1").notes)
         assert ("no usable text" in said) is (returned is not None)
         assert (top / "a.py").read_text() == "import sys\n\nz=1\ny = 2\n"

@@ -396,5 +396,6 @@ def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
     forge("steps", 2, 0, b"\xff")
     forge("meta", "checkpoints", stored_json({"c": 9}))
     forge("meta", "dropped", stored_json("x"))
-    forge("meta", "recordings", stored_json([1]))
+    for recording in ([1], {"label": "x", "ignored": False, "position": 0}):  # without its tree
+        forge("meta", "recordings", stored_json(recording))
     assert sorted(os.listdir(tmp_path)) == ["root", "state"]

@@ -64,7 +64,7 @@ def test_a_function_may_declare_its_effect():
 
     shown = [each["annotations"]["readOnlyHint"] for each in Toolset([count, plain]).schemas("mcp")]
     assert shown == [True, False]
-    assert "'change'" in str(error_of(lambda: tool(effect="change")(plain)))  # type: ignore[arg-type]
+    assert "'change'" in str(error_of(lambda: tool(effect="change")(plain)))  # type: ignore[arg-type] # a wrong one
 
 
 def test_hints_may_be_strings():
