@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_120,
     ("history",): 2_758,
     ("reading", "shown"): 1_205,
-    ("search", "patterns"): 2_766,
+    ("search", "patterns"): 2_772,
     ("watch",): 1_118,
     ("tree",): 1_044,
     ("text",): 953,

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from posixpath import commonprefix
 from typing import TypeVar
 
@@ -154,13 +153,20 @@ def path_lines(paths: Sequence[tuple[str, str]], *, of: int) -> str:
 def _indented(paths: Sequence[tuple[str, str]], above: int, mark: str) -> list[str]:
     """Return the lines of paths that share their first `above` characters, which are not shown."""
     lines: list[str] = []
-    for _, group in groupby(paths, lambda each: each[0][: each[0].find("/", above) + 1] or each[0]):
-        below = list(group)
-        shared = commonprefix([path for path, _ in below]) if len(below) > 1 else ""
-        shared = shared[: shared.rfind("/") + 1]
-        if len(shared) > above:
-            lines.append(shared[above:] + (below.pop(0)[1] if below[0][0] == shared else mark))
-            lines += [f" {line}" for line in _indented(below, len(shared), mark)]
+    start = 0
+    while start < len(paths):
+        path, tail = paths[start]
+        directory = path[: path.find("/", above) + 1]
+        end = start + 1
+        while directory and end < len(paths) and paths[end][0].startswith(directory):
+            end += 1
+        if end - start == 1:
+            lines.append(path[above:] + tail)
         else:
-            lines += [path[above:] + tail for path, tail in below]
+            shared = commonprefix([path for path, _ in paths[start:end]])
+            shared = shared[: shared.rfind("/") + 1]
+            is_listed = path == shared
+            lines.append(shared[above:] + (tail if is_listed else mark))
+            lines += [f" {line}" for line in _indented(paths[start + is_listed : end], len(shared), mark)]
+        start = end
     return lines
