@@ -224,9 +224,10 @@ def test_sizes_of_a_listing(tmp_path, ws):
     sizes = {
         1023: "1023 B",
         1024: "1.0 KB",
-        10_239: "10.0 KB",
-        10_240: "10 KB",
-        2**20: "1.0 MB",
+        10_188: "9.9 KB",
+        10_239: "10 KB",
+        1023 * 2**10: "1023 KB",
+        2**20 - 1: "1.0 MB",
         2**30: "1.0 GB",
     }
     for size, text in sizes.items():

@@ -61,8 +61,8 @@ def _path_text(entry: Entry, least_size: int) -> tuple[str, str]:
 def _size_text(size: int) -> str:
     amount = float(size)
     for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
+        if amount < 1023.5:  # it is not rounded to 1024
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 9.95 else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.0f} TB"
 
