@@ -7,7 +7,7 @@ gigabytes. So length, depth and the product of the repeats are checked first.
 import re
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -22,6 +22,7 @@ _MAX_DEPTH = 50
 _MAX_COST = 20_000  # within this bound, the slowest tested pattern compiles in 0.2 s
 _MAX_REPEATED = 640 * 1024  # characters that a repeated group may match; each takes up to 200 bytes
 _SAMPLES = "".join(map(chr, range(256))) + "\u0416\u0661\u3000\u65e5"  # characters of many classes
+_GROUP = "(?s:.)"  # stands for a repeated group, which the engine may turn into a set of characters
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
@@ -37,6 +38,14 @@ class Pattern:
     plan: Plan
     tail: Any  # the compiled tail of the plan, or None
     longest: int  # the longest line (with `multiline`: text) that takes bounded memory
+    repeated: list[str]  # regexes of the characters that are repeated without a bound
+
+    @cached_property
+    def run(self) -> Any:
+        """The compiled pattern of a run of characters that one step of the engine may pass."""
+        engine: Any = import_module("regex")
+        run = _compile(engine, "|".join(f"(?i:{each})*+" for each in self.repeated), engine.V0)
+        return engine.compile(f"{_GROUP}*") if isinstance(run, Exception) else run
 
 
 @lru_cache(maxsize=16)  # the next page and the next file are often searched with the same pattern
@@ -93,13 +102,15 @@ def compile_pattern(
         return None if isinstance(found, Exception) else found
 
     in_text = compiled(plan.line_regex)
+    repeated = _repeated(searched)
     return Pattern(
         expression=in_text or _compile_valid(engine, searched, flags),
         by_line=in_text is None and not multiline,
         multiline=multiline,
         plan=plan,
         tail=compiled(plan.tail),
-        longest=_MAX_REPEATED if _repeats_group(searched) else sys.maxsize,
+        longest=_MAX_REPEATED if _GROUP in repeated else sys.maxsize,
+        repeated=repeated,
     )
 
 
@@ -111,18 +122,15 @@ def _compile(engine: Any, source: str, flags: int) -> Any:
     except Exception as error:  # noqa: BLE001 - the compiler raises ValueError and others besides its own error
         engine_trace = error.__traceback__ and error.__traceback__.tb_next
         while engine_trace is not None:
-            engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
+            engine_trace.tb_frame.clear()
             engine_trace = engine_trace.tb_next
-        return error
+        return error.with_traceback(None)  # frames hold the error: a cycle would keep the workspace alive
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> Any:
     compiled = _compile(engine, syntax.source, flags)
     if isinstance(compiled, Exception):
-        try:
-            raise _invalid(engine, syntax, compiled)
-        finally:
-            del compiled  # it refers to this frame: a cycle would keep the workspace alive
+        raise _invalid(engine, syntax, compiled)
     return compiled
 
 
@@ -154,13 +162,14 @@ def _check_bounds(syntax: Syntax) -> None:
             raise InvalidPatternError(message, hint=hint, details={"position": token.start})
 
 
-def _repeats_group(syntax: Syntax) -> bool:
-    """Return True if the engine's memory grows with the text that a repeated group matches."""
-    ends = {"close", "other"}  # a repeated group reference needs memory like a group
-    return any(
-        token.kind == "repeat" and token.high is None and before.kind in ends
+def _repeated(syntax: Syntax) -> list[str]:
+    """Return what is repeated without a bound: characters, or groups and references to them as `_GROUP`."""
+    return [
+        _GROUP if before.kind in {"close", "other"} else before.text
         for before, token in pairwise(syntax.tokens)
-    )
+        # The engine passes the characters of `.*` in hardly any time.
+        if token.kind == "repeat" and token.high is None and before.kind != "any"
+    ]
 
 
 _ABOUT_ESCAPES = ("bad escape", "incomplete escape", "undefined character", "unknown property")

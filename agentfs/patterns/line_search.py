@@ -22,6 +22,9 @@ _CHUNK = 32 * 1024  # characters of a text that are matched at once
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
 _SHORT_LINE = 512  # characters
+# The engine looks at its clock after 256 steps, and one step may pass a long run of characters.
+_RUN = 32 * 1024
+_RUN_SECONDS = 0.8e-6 * _RUN  # measured for 256 steps
 _Span = tuple[int, int]
 
 
@@ -56,7 +59,7 @@ class LineSearch:
         try:
             for number, (first, last) in enumerate(self._spans(text), 1):
                 if not number % _MATCHES_PER_CHECK:
-                    self._seconds_left()
+                    seconds_left(self._deadline)
                 if first > hit.end:
                     if hit.spans:
                         yield hit
@@ -89,7 +92,7 @@ class LineSearch:
                     lines += 1
                     end = _line_end(text, first)
                 if not matches % _MATCHES_PER_CHECK:
-                    self._seconds_left()
+                    seconds_left(self._deadline)
         except TimeoutError:
             return lines, matches, True
         return lines, matches, False
@@ -141,8 +144,9 @@ class LineSearch:
         seconds, done, behind = _FIRST_SLICE, 0, -1
         # A timeout costs a look at the clock for each match.
         is_quick = self._pattern.plan.is_quick and not self._pattern.multiline and _has_short_lines(text)
+        overrun = self._overrun(text)
         while True:
-            left = self._seconds_left()
+            left = seconds_left(self._deadline, overrun)
             timeout = None if is_quick else min(seconds, left)
             found = expression.finditer(text, timeout=timeout, concurrent=True)
             try:
@@ -157,12 +161,23 @@ class LineSearch:
             else:
                 return
 
-    def _seconds_left(self) -> float:
-        call_context.step(0)
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
+    def _overrun(self, text: str) -> float:
+        """Return the seconds that the engine may need beyond its timeout."""
+        starts = range(0, len(text) - 2 * _RUN, _RUN)
+        runs = (self._pattern.run.fullmatch(text, start, start + _RUN) for start in starts)
+        return _RUN_SECONDS * sum(run is not None for run in runs)
+
+
+def seconds_left(deadline: float, overrun: float = 0.0) -> float:
+    """Return the seconds before a deadline without an overrun.
+
+    Raises TimeoutError if there are none, and `Cancelled` if the call was abandoned.
+    """
+    call_context.step(0)
+    left = deadline - time.monotonic() - overrun
+    if left <= 0:
+        raise TimeoutError
+    return left
 
 
 def _has_short_lines(text: str) -> bool:
@@ -181,27 +196,21 @@ def _line_end(text: str, position: int) -> int:
 
 def _chunks(text: str, size: int) -> Iterator[_Span]:
     """Cut a text at line ends into chunks of at least `size` characters, without their last line end."""
-    start = 0
+    start, last = 0, len(text) - text.endswith("\n")
     while start < len(text):
-        end = text.find("\n", start + size - 1)
-        if end < 0:
-            end = len(text) - text.endswith("\n")
+        end = min(_line_end(text, start + size - 1), last)
         yield start, end
         start = end + 1
 
 
 def _found(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
     """Yield the places of literals; of several at one place, the first."""
-    literal = literals[0]
-    search = re.compile("|".join(map(re.escape, literals))).search if len(literals) > 1 else None
-    end = 0
-    while True:
-        if search is None:
-            start = text.find(literal, end)
-            end = start + len(literal)
-        else:
-            found = search(text, end)
-            start, end = found.span() if found else (-1, -1)
-        if start < 0:
-            return
+    literal, *others = literals
+    if others:
+        yield from (each.span() for each in re.finditer("|".join(map(re.escape, literals)), text))
+        return
+    start = text.find(literal)
+    while start >= 0:
+        end = start + len(literal)
         yield start, end
+        start = text.find(literal, end)

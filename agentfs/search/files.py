@@ -3,16 +3,15 @@
 In a watched tree, one pass over all kept texts leaves out most of them.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import BINARY, Directory, DirEntry, KeptText, ReadBuffer, Root, display_name
+from agentfs.patterns.line_search import seconds_left
 from agentfs.patterns.prefilter import ASCII, NOT_SEARCHED, UTF8, Prefilter, kind_of_text
 from agentfs.results import GlobResult
 from agentfs.search.entries import sorted_paths
@@ -213,7 +212,7 @@ class FileReader:
         self._prefilter = prefilter
         self._buffer = ReadBuffer(limit)
         self._may_have_nul = encoding is not None and codec_name(encoding) != "utf-8"
-        self.check = partial(_check, deadline)
+        self.check = partial(seconds_left, deadline)
         self._texts: Any = kept if prefilter.is_useful else None
         self._scarce_texts: Any = kept if kept is not None and kept.blocks.is_scarce else None
         self._with_literal: set[Any] | None = None  # the kept texts that contain a required literal
@@ -262,13 +261,6 @@ class FileReader:
             return BINARY
         # The text of a notebook has other characters than its bytes.
         return buffer.copy() if is_notebook or self._prefilter.may_match(buffer.data, length) else None
-
-
-def _check(deadline: float) -> None:
-    """Raise TimeoutError if the time is over, and `Cancelled` if the call was abandoned."""
-    call_context.step(0)
-    if time.monotonic() > deadline:
-        raise TimeoutError
 
 
 def _kind_by_name(file: Any) -> str:

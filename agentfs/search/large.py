@@ -90,7 +90,7 @@ def codec_of_large(file: OpenFile, encoding: str | None) -> tuple[bytes, str]:
 
 
 def blocks_of(
-    file: OpenFile, bom: bytes, codec: str, around: tuple[int, int], check: Callable[[], None]
+    file: OpenFile, bom: bytes, codec: str, around: tuple[int, int], check: Callable[[], object]
 ) -> Iterator[TextBlock]:
     """Yield the blocks of a file; after its start, bytes that do not fit the encoding are replaced.
 

@@ -1,7 +1,6 @@
 """The search of names that `grep` and `glob` share: globs, exclusions, file types, and the walk."""
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -9,6 +8,7 @@ from typing import TypeAlias, TypeVar
 from agentfs.fs import DirEntry, Root
 from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_search import seconds_left
 from agentfs.search.options import GlobOptions, GrepOptions, as_list, opens_hidden, parse_extensions
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
@@ -188,9 +188,7 @@ def _regex_test(options: GlobOptions, regex: str, deadline: float) -> NameTest:
     search = compile_pattern(regex, ignore_case=options.ignore_case).expression.search
 
     def matches(path: str) -> bool:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return search(path if options.full_path else _name(path), timeout=left, concurrent=True) is not None
+        left, searched = seconds_left(deadline), path if options.full_path else _name(path)
+        return search(searched, timeout=left, concurrent=True) is not None
 
     return matches
