@@ -22,7 +22,7 @@ MOST = {
     ("remote",): 723,
     ("branches",): 399,
     ("store",): 425,
-    ("commands",): 2_006,
+    ("commands",): 2_035,
     ("tools", "arguments", "habits"): 1_844,
     ("permission",): 677,
     ("providers",): 282,

@@ -121,7 +121,8 @@ def apply_merged(
         effects.leave("removal of a git object", path)
     merged = [each for each in merged if not is_lost_object(each)]
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
-    exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden) | effects.free
+    freed = {each.path for each in merged if each.path in effects.free and not _is_obeyed(each, root)}
+    exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden) | freed
     refused = {each.path for each in merged if root.is_protected(each.path)} - exempt
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
     merged = _without_refused(merged, effects, masks_in_index(merged, hidden), _EMPTIED)
@@ -229,10 +230,16 @@ def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collec
         path, after = change.path, change.after
         above, _, name = path.rpartition("/")
         is_copy = isinstance(after, FileNode) and not after.size and fold(name) in names
-        in_repository = any(fold(each).endswith(".git") for each in path.split("/"))
-        return above in made and not is_copy and not in_repository and not root.unwritable.covers(path)
+        return above in made and not is_copy and not _is_obeyed(change, root)
 
     return {each.path for each in changes if each.before is None and each.after and is_free(each)}
+
+
+def _is_obeyed(change: Change, root: Root) -> bool:
+    """Return True for new content that programs obey: at a write-protected path, or in a repository."""
+    in_repository = any(fold(each).endswith(".git") for each in change.path.split("/"))
+    is_new = change.after is not None and not change.changes_nothing
+    return is_new and (in_repository or root.unwritable.covers(change.path))
 
 
 def _too_large(changes: Sequence[Change], limits: Limits) -> list[str]:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,12 +12,13 @@ from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.commands.git_index import with_assumed
 from agentfs.commands.git_settings import git_directory
+from agentfs.commands.hidden_files import LONGEST
 from agentfs.commands.masks import Mask
 from agentfs.commands.stage import OPAQUE, Stage
-from agentfs.commands.system import contents
-from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
+from agentfs.commands.system import contents, entries
+from agentfs.errors import AgentFSError, NameTooLongError, ProtectedError, TooLargeError
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_and_size
-from agentfs.fs.path import display_name
+from agentfs.fs.path import display_name, error_of, quote
 from agentfs.fs.root import Root
 
 _OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
@@ -62,13 +64,13 @@ def effects_of(
     """
     reader = _Reader(stage, masks, root, most_bytes)
     found, nodes = reader.found, reader.nodes(is_wanted)
-    moved = reader.moved_masks(nodes)
+    copies, moved = reader.copies_of_masks(nodes)
     for path, status in nodes:
         if path in moved:
             reader.move(moved[path], path)
         elif path in masks and path not in found.free:
             reader.note_mask(path, status, moved.values())
-        elif any(mask.is_at(status) for mask in masks.values()):
+        elif path in copies:
             found.leave("copy of a protected file", path)
         else:
             reader.add_change(path, status)
@@ -91,9 +93,11 @@ class _Reader:
         stack, size = [tree.path for tree in self._root.trees if not tree.is_read_only], 0
         while stack:
             directory = stack.pop()
-            with os.scandir(self._readable(directory)) as entries:
-                for entry in entries:
+            with os.scandir(self._readable(directory)) as listed:
+                for entry in listed:
                     call_context.check()
+                    if len(os.fsencode(directory)) > LONGEST:
+                        raise error_of(NameTooLongError, directory, f"{quote(directory)} is too deep.")
                     path = f"{directory}/{entry.name}" if directory else entry.name
                     if path in self._root.trees.others or not is_wanted(path):
                         continue  # the place where another tree is shown
@@ -112,22 +116,34 @@ class _Reader:
             )
         return found
 
-    def moved_masks(self, nodes: Sequence[tuple[str, os.stat_result]]) -> dict[str, str]:
-        """Return the old path of each mask that was moved to another protected name, by the new path."""
-        there = dict(nodes)
-        files = {old: mask for old, mask in self._masks.items() if not mask.is_directory}
-        gone = {old: mask for old, mask in files.items() if old not in there or _is_removal(there[old])}
-        found: dict[str, str] = {}
-        for path, status in nodes if gone else ():
+    def copies_of_masks(self, nodes: Sequence[tuple[str, os.stat_result]]) -> tuple[set[str], dict[str, str]]:
+        """Return the other files that are masks, and the old paths of those that were moved.
+
+        Those have another protected name. `mv` copies a directory with its entries, because the kernel cannot
+        rename it.
+        """
+        there, copies, moved = dict(nodes), set[str](), dict[str, str]()
+        gone = {old for old in self._masks if old not in there or _is_removal(there[old])}
+        of_inode, of_name = dict[int, str](), defaultdict[str, list[str]](list)
+        for old, mask in self._masks.items():
+            of_inode[mask.inode] = old
+            of_name[os.path.basename(old)].append(old)
+        for path, status in nodes:
             above, name = os.path.split(path)
-            is_other = stat.S_ISREG(status.st_mode) and path not in self._masks
-            if not is_other or not self._root.unreadable_names(above, [name]):
+            found = [old for old in of_name.get(name, ()) if self._masks[old].is_copied_to(status)]
+            # Files of one archive often have the same time, so the rest of the path tells them apart.
+            found.sort(key=lambda old: (old in gone, len(os.path.commonpath([old[::-1], path[::-1]]))))
+            if (same := of_inode.get(status.st_ino)) and self._masks[same].is_at(status):
+                found.append(same)
+            if not found or path in self._masks:
                 continue
-            for old, mask in gone.items():
-                # `mv` copies a directory with its entries, because the kernel cannot rename it.
-                if mask.is_at(status) or (os.path.basename(old) == name and mask.is_copied_to(status)):
-                    found[path] = old
-        return found
+            in_git = (top := git_directory(path)) and path.removeprefix(os.path.dirname(top))
+            may_be = self._root.unreadable_names(above, [name]) and found[-1].endswith(in_git)
+            if found[-1] in gone and may_be:
+                moved[path] = found[-1]
+            elif found[-1] == same or self._masks[found[-1]].hides:
+                copies.add(path)
+        return copies, moved
 
     def move(self, old: str, path: str) -> None:
         """Add the changes that move the file behind a mask."""
@@ -180,10 +196,10 @@ class _Reader:
         """Add the removal of all entries of a directory of the tree; later changes replace it."""
         stack = [directory]
         while stack:
-            with self._root.open_directory(display_name(stack.pop())) as opened:
-                paths = [f"{opened.real_path}/{entry.name}" for entry in opened.scan()]
-            for path in paths:
+            above = stack.pop()
+            for full in entries(self._root.trees.path_on_disk(above)):
                 call_context.check()
+                path = f"{above}/{os.path.basename(full)}"
                 if not git_directory(path):
                     self.found.free.add(path)
                 before = self._present(path)

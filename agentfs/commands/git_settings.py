@@ -39,6 +39,7 @@ _STATE = re.compile(
     r"(?:.*_)?head|index|packed-refs|shallow|(?:merge|bisect)_.*|auto_merge|(?:commit|tag)_editmsg|squash_msg"
 )
 _OBJECT = re.compile(r"/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)")
+_OBJECT_NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]+|pack/pack-[0-9a-f]+\.(?:pack|idx)")
 _FACTS_ON_OBJECTS = {"packs", "commit-graph", "commit-graphs"}  # and not `alternates`
 
 
@@ -133,6 +134,9 @@ def _is_harmless(change: Change, inside: Sequence[str]) -> bool:
     if first == "modules" or inside == ["worktrees"]:
         return isinstance(change.after, DirectoryNode)
     if first == "objects":
+        if _OBJECT_NAME.fullmatch("/".join(rest)) and isinstance(change.before, FileNode):
+            # An object never changes: other content would be the loss of this one.
+            return isinstance(change.after, FileNode) and change.before.digest == change.after.digest
         return rest[:1] != ["info"] or len(rest) < 2 or rest[1] in _FACTS_ON_OBJECTS
     return bool(first in _DATA or (not rest and _STATE.fullmatch(first)) or inside == ["info", "refs"])
 

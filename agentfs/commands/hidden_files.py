@@ -13,14 +13,17 @@ from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.forks import watch_forks
-from agentfs.errors import AgentFSError
-from agentfs.fs.path import display_name
+from agentfs.fs import syscalls
+from agentfs.fs.directory import Directory
 from agentfs.fs.root import Root
 from agentfs.policy import Policy
 from agentfs.watch import inotify
 from agentfs.watch.inotify import DELETE, ENDS, IS_DIRECTORY, MOVED_FROM, RENAMES
 
 _WATCHES_SHARE = 4  # of the watches of the user, at most one part in so many is used here
+# Bytes of a path; its mask needs a longer one, and the system takes 4,096. What is below is not shown.
+LONGEST = 3_000
+_NOT_SEEN = (FileNotFoundError, NotADirectoryError, PermissionError)
 # Directories of a repository without settings, which may have many entries.
 _NOT_LOOKED_INTO = ("/.git/objects", "/.git/logs", "/.git/refs", "/.git/lfs")
 
@@ -104,16 +107,17 @@ class HiddenFiles:
         while stack:
             call_context.step()
             path, types = stack.pop(), dict[str, str]()
-            # An error means that the command cannot open it either, or that it has just vanished.
-            with (
-                suppress(OSError, AgentFSError),
-                root.unrestricted.open_directory(display_name(path)) as opened,
-            ):
+            base = f"{path}/" if path else ""
+            at = root.trees.root.handle.fd, root.trees.path_on_disk(path)
+            if len(os.fsencode(path)) > LONGEST:
+                self._hidden[path] = [path]
+                continue
+            # The command cannot open it either, or it has just vanished.
+            with suppress(*_NOT_SEEN), Directory(root, syscalls.open_directory(*at), "", path) as opened:
                 self._watch(opened.handle, path)
                 types = dict(opened.typed_names())
             self._listed[path] = types.keys()
             hidden = root.unreadable_names(path, [*types])
-            base = f"{path}/" if path else ""
             self._hidden[path] = [base + name for name in hidden]
             below = {base + name for name, type_ in types.items() if type_ == "d" and name not in hidden}
             new = below - self._hidden.keys()

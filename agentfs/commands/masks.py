@@ -65,7 +65,7 @@ class Masks:
 
     def put_in(self, overlay: Overlay, below: str, content: bytes = b"") -> Mask | None:
         """Create a mask in an overlay; a link has none, but its target has."""
-        with suppress(OSError):  # it has just vanished
+        with suppress(FileNotFoundError, NotADirectoryError):  # it has just vanished
             status = os.lstat(os.path.join(overlay.root, below))
             if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
                 self._make_directories(overlay, os.path.dirname(below))

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import PurePath
 
 from agentfs.commands.stage import SHARED
@@ -43,48 +43,51 @@ SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 CARGO_HTTP_CAINFO PIP_FIND_LINKS PYTHONPATH NODE_PATH VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT NVM_DIR JAVA_HOME
 GOROOT RUSTUP_HOME PKG_CONFIG_PATH LD_LIBRARY_PATH
 """
-_GIT_PATHS = {"core.excludesfile", "core.hookspath", "core.attributesfile", "init.templatedir"}
+_GIT_PATHS = "core.excludesfile core.hookspath core.attributesfile init.templatedir blame.ignorerevsfile"
 # A directory with one of these is the installation of the programs in its `bin`.
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "versions")
+_PROGRAMS = ("bin", "sbin", "shims")
 _WHOLE = ("/usr/bin", "/usr/sbin")  # programs of the system lead to the system
 _MOST_LINKS = 40
 _MOST_HOPS = 4  # from a script to its interpreter
 _FIRST_LINE = 256  # bytes
+_Pairs = tuple[tuple[str, str], ...]
 _FILE_FOR_ALL, _DIRECTORY_FOR_ALL = 0o004, 0o005  # the bits of what everybody may read
-_SHOWN, _OVERLAID = "--ro-bind", "--overlay-src"
+_SHOWN = "--ro-bind"
+_OF_CACHE = 4  # arguments
 
 
 class Outside:
     """The files outside the root that a staged command sees.
 
     Args:
-        root: The real path of the workspace, which an overlay shows.
-        environment: The environment of the command.
+        trees: The real paths of the root and of its other trees, which overlays show.
+        environment: The names and values of the environment of the command.
         more: Further paths to show, those of `Policy.run_paths`.
         network: True if the command has the network of the system.
+        user: The effective user.
     """
 
     def __init__(
-        self, root: str, environment: Mapping[str, str], more: Sequence[str], *, network: bool
+        self, trees: Sequence[str], environment: _Pairs, more: Sequence[str], *, network: bool, user: int
     ) -> None:
-        self._root, self._environment, self.network = root, environment, network
-        home = os.path.realpath(environment.get("HOME") or "/")
+        self._environment = given = dict(environment)
+        self._trees, self._root, self.network = trees, trees[0], network
+        home = os.path.realpath(given.get("HOME") or "/")
         # A home that the root holds is a part of the tree.
-        self.home = home if os.path.isdir(home) and home != "/" and not is_in(home, root) else ""
+        self.home = home if os.path.isdir(home) and home != "/" and not is_in(home, self._root) else ""
         self._mounts: dict[str, tuple[str, ...]] = {}  # the arguments that mount each path
         self._links: dict[str, str] = {}  # the targets of links on the way to shown paths
-        self._times: dict[str, int] = {}  # the time of each directory that was looked at
-        for path in (*_SYSTEM.split(), *(["/etc/resolv.conf"] if network else [])):
+        self._times: dict[str, int] = {}  # the time of each directory or file that was looked at
+        for path in (*_SYSTEM.split(), *more, *(["/etc/resolv.conf"] if network else [])):
             self._show(path)
         self._show_programs()
+        for name in NAMED_BY.split():
+            for path in given.get(name, "").split(os.pathsep):
+                self._show_installation(path)
         if self.home:
             self._show_home()
-        for name in NAMED_BY.split():
-            for path in environment.get(name, "").split(os.pathsep):
-                self._show_installation(path)
-        for path in more:
-            self._show(path)
-        self._masked = [] if os.geteuid() else self._unreadable_for_others("/etc")
+        self._masked = [] if user else self._unreadable_for_others("/etc")
 
     @property
     def private(self) -> list[str]:
@@ -96,13 +99,13 @@ class Outside:
     def arguments(self) -> list[str]:
         """The arguments of bubblewrap, outer directories first."""
         found = {path: ("--symlink", target, path) for path, target in self._links.items()} | self._mounts
-        shown = {at: how for at, how in found.items() if how[0] == _OVERLAID or not self._is_covered(at)}
+        shown = {at: how for at, how in found.items() if len(how) == _OF_CACHE or not self._is_covered(at)}
         for path in self._masked:
             shown[path] = ("--tmpfs", path) if os.path.isdir(path) else (_SHOWN, os.devnull, path)
         return [argument for _, arguments in sorted(shown.items()) for argument in arguments]
 
     def is_current(self) -> bool:
-        """Return True if nothing was added to the directories that were looked at, or removed."""
+        """Return True if the directories and the files that were looked at are as they were."""
         return all(_time_of(path) == time for path, time in self._times.items())
 
     def shows(self, path: str) -> bool:
@@ -116,10 +119,18 @@ class Outside:
         """Show a path, if it exists, and the links that lead to it."""
         real = os.path.realpath(path)
         self._times.setdefault(os.path.dirname(path), _time_of(os.path.dirname(path)))
-        if real != "/" and os.path.exists(real) and not is_in(real, self._root):
+        if real != "/" and os.path.exists(real) and not self._is_of_trees(path):
             self._links.update(_links_to(path))
-            how = (_OVERLAID, real, "--tmp-overlay", real) if is_cache else (_SHOWN, real, real)
-            self._mounts.setdefault(real, how)
+            # In an overlay, no socket or FIFO leads to a process outside.
+            last = () if is_cache else ("--remount-ro", real)
+            overlay = "--overlay-src", real, "--tmp-overlay", real, *last
+            is_plain = path in _SYSTEM.split() or not os.path.isdir(real)
+            self._mounts[real] = (_SHOWN, real, real) if is_plain else overlay
+
+    def _is_of_trees(self, path: str) -> bool:
+        """Return True if a path lies in a tree, or leads through one, where a model may have made a link."""
+        places = (os.path.realpath(path), *_links_to(path))
+        return any(is_in(place, tree) for place in places for tree in self._trees)
 
     def _show_home(self) -> None:
         cache = self._environment.get("XDG_CACHE_HOME") or os.path.join(self.home, ".cache")
@@ -128,16 +139,17 @@ class Outside:
         caches += filter(None, [self._environment.get("npm_config_cache")])
         for path in caches:
             self._show(path, is_cache=True)
-        for path in [*(os.path.join(self.home, each) for each in _HOME.split()), *_git_settings(self.home)]:
+        of_git = _git_settings(self.home, self._root)
+        for path in [*(os.path.join(self.home, each) for each in _HOME.split()), *of_git]:
             self._show(path)
+        self._times |= {path: _time_of(path) for path in of_git}  # they may name other paths
 
     def _show_programs(self) -> None:
         """Show the directories of `PATH`, the programs that they lead to, and the running interpreter."""
         for prefix in {sys.prefix, sys.base_prefix}:
             self._show_installation(os.path.join(prefix, "bin"))
         for directory in self._environment.get("PATH", "").split(os.pathsep):
-            # A directory of the tree may have links that a model has written.
-            if not is_in(os.path.realpath(directory), self._root):
+            if not self._is_of_trees(directory):
                 self._times[directory] = _time_of(directory)
                 self._show_installation(directory)
                 for program in [] if os.path.realpath(directory) in _WHOLE else entries(directory):
@@ -145,7 +157,7 @@ class Outside:
 
     def _show_installation(self, directory: str) -> None:
         """Show a directory of programs, or the installation that it belongs to."""
-        if os.path.isabs(directory):
+        if os.path.isabs(directory) and not self._is_of_trees(directory):
             for each in {os.path.normpath(directory), os.path.realpath(directory)}:
                 self._show(self._installation(each) or each)
 
@@ -154,19 +166,19 @@ class Outside:
         parent = os.path.dirname(directory)
         real = os.path.realpath(parent)
         holds = is_in(self._root, real) or (self.home and is_in(self.home, real))
-        personal = real in (os.path.join(self.home, ".local"), *SHARED, "/run", "/var")
-        marked = any(os.path.lexists(os.path.join(parent, mark)) for mark in _MARKS)
+        local = os.path.join(self.home, ".local")
+        personal = real in (local, *SHARED, "/run", "/var") or os.path.dirname(real) == "/home"
+        marks = _MARKS if os.path.basename(directory) in _PROGRAMS else ()
+        marked = any(os.path.lexists(os.path.join(parent, mark)) for mark in marks)
         return parent if marked and not holds and not personal else ""
 
     def _show_program(self, path: str, hops: int = _MOST_HOPS) -> None:
         """Show a program through its links, and the interpreter that its first line names."""
         real = os.path.realpath(path)
-        if is_in(real, self._root) or not os.path.isfile(real):
+        if self._is_of_trees(path) or not os.path.isfile(real):
             return
         if not self.shows(real):
-            directory = os.path.dirname(real)
-            is_bin = os.path.basename(directory) == "bin"
-            self._show((self._installation(directory) if is_bin else "") or real)
+            self._show(self._installation(os.path.dirname(real)) or real)
         self._links.update(_links_to(path))
         with suppress(OSError, IndexError), open(real, "rb") as file:
             line = file.read(_FIRST_LINE).partition(b"\n")[0]
@@ -191,28 +203,24 @@ class Outside:
         return found
 
 
-def outside_of(root: str, environment: Mapping[str, str], more: Sequence[str], *, network: bool) -> Outside:
+def outside_of(
+    trees: Sequence[str], environment: Mapping[str, str], more: Sequence[str] = (), *, network: bool = False
+) -> Outside:
     """Return a view, that of an earlier command if no directory that it depends on has changed."""
     given = tuple((name, environment[name]) for name in _DECIDING if name in environment)
-    arguments = root, given, tuple(more), network, os.geteuid()
-    if not _view(*arguments).is_current():
-        _view.cache_clear()
-    return _view(*arguments)
+    view = partial(_kept, tuple(trees), given, tuple(more), network=network, user=os.geteuid())
+    if not view().is_current():
+        _kept.cache_clear()
+    return view()
 
 
-@lru_cache(maxsize=20)
-def _view(
-    root: str, environment: tuple[tuple[str, str], ...], more: tuple[str, ...], network: bool, _user: int
-) -> Outside:
-    return Outside(root, dict(environment), more, network=network)
-
-
+_kept = lru_cache(maxsize=20)(Outside)  # for each user, and each way to start a command
 _DECIDING = ("HOME", "PATH", "XDG_CACHE_HOME", "npm_config_cache", *NAMED_BY.split())
 
 
-def _time_of(directory: str) -> int:
+def _time_of(path: str) -> int:
     with suppress(OSError):
-        return os.stat(directory).st_mtime_ns
+        return os.stat(path).st_mtime_ns
     return 0
 
 
@@ -230,13 +238,13 @@ def _links_to(path: str) -> dict[str, str]:
     return found
 
 
-def _git_settings(home: str) -> list[str]:
-    """Return the files of the user's own configuration of git, and what it names."""
-    listed = from_git(home, "config", "--global", "--show-origin", "--includes", "--list", "-z")
+def _git_settings(home: str, root: str) -> list[str]:
+    """Return the files of the user's own configuration of git, and what it names, for a repository."""
+    listed = from_git(home, "-C", root, "config", "--global", "--show-origin", "--includes", "--list", "-z")
     parts = listed.decode("utf-8", "surrogateescape").split("\0")
     found = [each.removeprefix("file:") for each in parts[::2]]
     for setting in parts[1::2]:
         name, _, value = setting.partition("\n")
-        if name in _GIT_PATHS:
+        if name in _GIT_PATHS.split():
             found.append(os.path.join(home, value[2:]) if value.startswith("~/") else value)
     return [each for each in found if os.path.isabs(each)]

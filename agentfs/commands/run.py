@@ -125,7 +125,7 @@ def _run_staged(around: Surroundings, request: CommandRequest, attempts: int = _
     """Run a command on an overlay of the root, and apply its effects."""
     around = around.in_repository()
     with around.root.open_directory(request.cwd) as directory:
-        cwd = os.path.join(around.root.path, directory.real_path)
+        cwd = os.path.normpath(os.path.join(around.root.path, directory.real_path))
     with staged_process(around, request, cwd) as process:
         in_time = _wait(process, request)
         process.end()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-from agentfs.commands.outside import Outside
+from agentfs.commands.outside import Outside, outside_of
 from agentfs.commands.stage import Stage
 from agentfs.commands.system import contents
 from agentfs.errors import AgentFSError, UnsupportedSystemError
@@ -94,7 +94,7 @@ def _try(sandbox: Sandbox) -> str:
         with Stage(sandbox.place, sandbox.place) as below, Stage(sandbox.place, below.overlay.upper) as stage:
             target = os.path.join(stage.overlay.root, "file")
             script = 'echo > "$1" && rm "$1" && echo > "$1"'
-            view = Outside(stage.overlay.root, {"PATH": os.defpath}, (), network=False)
+            view = outside_of([stage.overlay.root], {"PATH": os.defpath})
             shell = ["--", "/bin/sh", "-c", script, "sh", target]
             shown = stage.overlay.arguments(stage.overlay.root)
             ran = _output_of([*sandbox.arguments(stage, view, size=2**20, shown=shown), *shell])

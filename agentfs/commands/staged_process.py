@@ -123,7 +123,7 @@ def inside_of(
     """
     root, repository, size = around.root.top, around.repository, around.limits.snapshot_bytes
     paths = [*(os.fspath(each) for each in root.policy.run_paths), *run_paths]
-    view = outside_of(root.path, environment, paths, network=network)
+    view = outside_of([each.source for each in root.trees], environment, paths, network=network)
     shown = stage.overlay.arguments(root.path)
     for tree in root.trees.others.values():
         overlay = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)

@@ -16,10 +16,11 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Protect, Workspace
 from agentfs.branches import Branch
+from agentfs.errors import ProtectedError
 from agentfs.fs.lock import usable_directories
 from tests.commands.conftest import MEANWHILE, NAMES, SECRET, code_of, git, meanwhile, wait_for_stages
 from tests.history.judges import snapshot
-from tests.kit import refused
+from tests.kit import put, refused
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
 READS = [
@@ -82,6 +83,38 @@ def test_a_protected_file_that_appears_meanwhile_ends_the_call_without_output(st
     assert SECRET not in f"{raised.value} {raised.value.details}"
     assert not (tree / "made").exists()
     assert staged.run("cat src/.env").stdout == b""
+
+
+DEEP = f"{'d/' * 300}.env"  # more parts than a path of a call may have
+
+
+@pytest.mark.parametrize("place", [DEEP, ".git/objects/.env"])
+def test_regression_a_protected_file_that_is_moved_is_still_hidden(confined, tree, place):
+    """A second command showed the real file, in a place where nothing looked for protected names."""
+    git(tree, "init", "-q")
+    everything(confined, f"mkdir -p $(dirname {place}); mv .env {place}")
+    assert SECRET.encode() not in everything(confined, f"cat {place} .env")
+
+
+# Commands one after the other, and a path that other programs obey, which they do not change.
+DETOURS = [
+    (["mkdir env; echo evil > env/own.key", "mv env/own.key .envrc"], ".envrc"),
+    (["mkdir env; echo evil > env/own.key", "git init -q new; rm new/.git/config; mv env/own.key new/.git/config"], "new/.git/config"),
+    (["mkdir env; echo evil > env/own.key", "git init -q --bare x.git; rm x.git/config; mv env/own.key x.git/config"], "x.git/config"),
+    (["rm -r sub; mkdir -p sub/.vscode; echo evil > sub/.vscode/tasks.json"], "sub/.vscode/tasks.json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("commands", "path"), DETOURS)
+def test_regression_what_other_programs_obey_is_not_written_by_a_detour(staged, tree, commands, path):
+    """What moves behind a mask, or comes again in place of a removed directory, was not judged."""
+    put(tree, {"sub/.vscode/tasks.json": "{}"})
+    before = snapshot(tree).get(path)
+    for command in commands:
+        with suppress(ProtectedError):
+            staged.run(command)
+    assert snapshot(tree).get(path) == before
+    assert (tree / "sub").exists()
 
 
 # What another program does, a command, and whether it sees the secret.

@@ -199,6 +199,7 @@ def test_regression_links_in_a_git_directory_are_refused(staged, repository, tmp
 LOSING = [
     "rm -rf .git/objects .git/refs .git/logs", "rm -rf .git/refs", "rm -rf .git/objects", "rm -f .git/HEAD",
 ]  # fmt: skip
+LOSING += ["for each in $(find .git/objects -type f); do chmod u+w $each; : > $each; done"]
 LOSING += ["find .git/objects -type f -delete", "rm -rf .git", "mv .git/objects .git/other"]
 
 

@@ -109,6 +109,17 @@ def test_regression_a_deep_tree_does_not_stop_later_commands(staged):
 
 
 @pytest.mark.full
+def test_a_deep_tree_is_applied_and_removed_up_to_a_length_of_its_paths(staged, tree):
+    made = staged.run(f"mkdir -p {'d/' * 400}; echo x > {'d/' * 400}file")
+    assert len(made.changes.files) == 401
+    assert staged.run(f"cat {'d/' * 400}file").stdout == b"x\n"
+    assert len(staged.run("rm -r d").changes.files) == 401
+    longer = f"for each in $(seq 500); do mkdir {9 * 'long'}; cd {9 * 'long'}; done"
+    refused(lambda: staged.run(longer), "name_too_long")
+    assert not (tree / (9 * "long")).exists()
+
+
+@pytest.mark.full
 def test_regression_a_large_file_is_not_held_in_memory(tmp_path):
     """Effects, `apply` and the journal held it whole: 100 MB took 401 MiB."""
     script = """

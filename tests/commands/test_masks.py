@@ -20,7 +20,7 @@ def repository(tree):
     """A repository with tracked and ignored protected files."""
     hidden = ("node_modules/e/test/key.pem", "node_modules/e/.npmrc", ".venv/lib/own.key", ".npmrc")
     put(tree, {**dict.fromkeys(hidden, SECRET), "node_modules/e/index.js": "1\n"})
-    put(tree, {".gitignore": "node_modules/\n.venv/\n.env\n"})
+    put(tree, {".docker/config.json": SECRET, ".gitignore": "node_modules/\n.venv/\n.env\n"})
     for path in (".npmrc", "conf/server.key"):
         os.utime(tree / path, (LONG_AGO, LONG_AGO))
     git(tree, "init", "-q", "-b", "main")
@@ -36,6 +36,7 @@ def repository(tree):
     ("echo x > .env", "change of a protected file", ".env"),
     ("chmod 600 .env; sed -i s/a/b/ .env", "change of a protected file", ".env"),
     ("mv .env plain", "copy of a protected file", "plain"),
+    ("mv .docker docker", "copy of a protected file", "docker/config.json"),
     ("ln .env plain", "copy of a protected file", "plain"),
     ("git remote add origin https://example.com/x.git", "change of a protected file", ".git/config"),
     ("git config core.fsmonitor ./run", "change of a protected file", ".git/config"),
@@ -65,6 +66,18 @@ def test_a_protected_file_that_gets_another_protected_name_is_moved(staged, repo
     assert staged.run("cat .env.bak conf/other.key").stdout == b""
     staged.undo()
     assert (repository / "conf/server.key").read_text() == SECRET
+
+
+def test_regression_protected_files_of_one_name_and_time_keep_their_contents_in_a_moved_directory(
+    staged, tree
+):
+    """All got the content of the last one: packages of npm, for example, have one time."""
+    put(tree, {f"a/{each}/.npmrc": each for each in "xyz"})
+    for each in "xyz":
+        os.utime(tree / f"a/{each}/.npmrc", (LONG_AGO, LONG_AGO))
+    staged.run("mv a b")
+    assert [(tree / f"b/{each}/.npmrc").read_text() for each in "xyz"] == ["x", "y", "z"]
+    assert not (tree / "a").exists()
 
 
 @pytest.mark.parametrize("command", ["cat .env", "wc -c .env", "grep -r TOKEN . || true", "cp .env /tmp/x"])

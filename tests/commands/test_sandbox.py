@@ -97,6 +97,9 @@ SEEN = {
         {"home/private/bin/x": SECRET, "root/.git/objects/info/alternates": "{home}/private\n",
          "root/.git/config": "[core]\n hooksPath = {home}/private/bin\n"}, {"root/.venv/bin/python3": "{home}/private/bin/x"}, "root/.venv/bin",
         "cat .venv/bin/python3; cat {home}/private/bin/x; ls -A ~", {"!": SECRET}),
+    "regression_only_a_directory_bin_belongs_to_an_installation": (
+        {"mine/scripts/hello": HELLO, "mine/lib/x": "", "mine/.env": SECRET, "other/bin/bye": HELLO, "other/lib/x": "shown\n"}, {},
+        "mine/scripts:{place}/other/bin", "hello; ls {place}/mine; bye; cat {place}/other/lib/x", {"": "hello\nscripts\nhello\nshown\n"}),
     "programs of the tree itself are those of the overlay": (
         {"root/bin/old": HELLO}, {}, "root/bin", "printf '#!/bin/sh\\necho made\\n' > bin/new; chmod +x bin/new; new", {"": "made\n"}),
     "regression_links_and_interpreters_of_programs_are_shown": (
@@ -121,7 +124,7 @@ def test_what_a_command_sees(place, home, monkeypatch, name):
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).symlink_to(filled(target))
     if programs:
-        monkeypatch.setenv("PATH", f"{place / programs}:/usr/bin:/bin")
+        monkeypatch.setenv("PATH", f"{place / filled(programs)}:/usr/bin:/bin")
 
     def beside():
         return {path: node for path, node in snapshot(place).items() if path.split("/")[0] != "root"}
@@ -138,6 +141,28 @@ def test_regression_an_installation_without_network_finds_its_wheel(place, home,
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     install = f"{shlex.quote(sys.executable)} -m pip install -q --no-index --no-deps --target vendor tiny"
     assert "tiny.py" in ran(place / "root", f"{install} && ls vendor")
+
+
+NAMED = {
+    "PATH": "bin", "VIRTUAL_ENV": ".venv", "PYTHONPATH": "lib", "XDG_CACHE_HOME": "cache", "SSL_CERT_FILE": "own/pip/x",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("top", ["root", "dep"])
+def test_regression_a_link_in_a_tree_shows_nothing_whatever_variable_names_it(
+    place, home, monkeypatch, name, top
+):
+    """A model could replace a directory that a variable names by a link to any other one."""
+    put(home / "private/pip/x")
+    path = place / top / NAMED[name]
+    (place / "dep").mkdir()
+    monkeypatch.setenv(name, f"{path}:/usr/bin:/bin" if name == "PATH" else str(path))
+    link = f"mkdir -p {top}; ln -s ~/private {top}/{NAMED[name].split('/')[0]}".replace("root", ".")
+    with Workspace(place / "root", policy=Policy(run="staged"), mounts={"dep": place / "dep"}) as ws:
+        assert ws.run(link).exit_status == 0
+        outside._kept.cache_clear()  # as in a new process
+        assert SECRET.encode() not in ws.run("cat ~/private/pip/x").stdout
 
 
 def test_files_outside_that_are_gone_are_counted(place, home):
@@ -198,9 +223,9 @@ def test_a_view_is_kept_until_a_directory_of_it_changes(place, home, monkeypatch
 def test_regression_the_settings_of_the_user_are_those_of_git(place, home):
     root = place / "root"
     put(home / "hooks/pre-commit", "#!/bin/sh\necho refused; exit 1\n", 0o755)
-    put(home / "more", "[alias]\n hello = !echo hello\n")
-    user = "[user]\n name = a\n email = b\n[include]\n path = more\n"
-    put(home / ".gitconfig", f"{user}[core]\n hooksPath = {home}/hooks\n")
+    put(home / "more", f"[alias]\n hello = !echo hello\n[core]\n hooksPath = {home}/hooks\n")
+    user = f'[user]\n name = a\n email = b\n[includeIf "gitdir:{root}/"]\n path = more\n'
+    put(home / ".gitconfig", user)
     subprocess.run(["git", "init", "-q", root], check=True)
     found = ran(root, "git hello; echo x > x; git add x; git commit -qm x; git log --oneline")
     assert "hello\n" in found
@@ -284,6 +309,7 @@ def test_regression_sockets_in_the_trees_are_not_reached(place):
             mounts = {"dep": Mount(dep, read_only=read_only)}
             with Workspace(place / "root", policy=Policy(run="staged"), mounts=mounts) as ws:
                 assert b"reached" not in ws.run(f"{REACH} dep/socket; {REACH} socket").stdout
+        assert "reached" not in ran(place / "root", f"{REACH} {dep}/socket", run_paths=[dep])
         assert b"reached" in subprocess.check_output(["bash", "-c", f"{REACH} {dep}/socket"])
 
 
