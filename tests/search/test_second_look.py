@@ -273,11 +273,16 @@ def test_a_second_look_tests_each_file_and_lists_each_directory_once_more(tmp_pa
         for pattern in ("absent", "it's absent", r"a\|b\(c", "&lt;absent"):
             seen.clear()
             assert not ws.grep(pattern).total_lines
-            assert seen.count("fill") <= 100
+            assert (seen.count("fill") <= 2 * 50, seen.count("scan_parts") <= 2 * 52) == (True, True)
         for pattern in ("*.rs", "d/*/b.py", "Absent*"):
             seen.clear()
             assert not ws.glob(pattern).total
-            assert seen.count("scan_parts") <= 2 * 52
+            assert (seen.count("fill"), seen.count("scan_parts") <= 2 * 52) == (0, True)
+        seen.clear()
+        assert "In another case it matches" in ws.grep("TEXT").text
+        assert seen.count("fill") <= 50 + 1, "it stops at the first file with a match"
+        monkeypatch.setattr(second_look, "SECONDS", 0)
+        assert [ws.grep("TEXT").nothing[1:], ws.glob("A.PY").nothing[1:]] == [(), ()], "it has no time"
 
 
 def test_regression_parentheses_in_a_set_are_not_called_a_group(ws):
