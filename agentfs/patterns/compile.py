@@ -43,9 +43,8 @@ class Pattern:
     @cached_property
     def run(self) -> Any:
         """The compiled pattern of a run of characters that one step of the engine may pass."""
-        engine: Any = import_module("regex")
-        run = _compile(engine, "|".join(f"(?i:{each})*+" for each in self.repeated), engine.V0)
-        return engine.compile(f"{_GROUP}*") if isinstance(run, Exception) else run
+        runs = "|".join(f"(?i:{each})*+" for each in self.repeated)
+        return import_module("regex").compile(runs, cache_pattern=False)
 
 
 @lru_cache(maxsize=16)  # the next page and the next file are often searched with the same pattern

@@ -43,11 +43,10 @@ def read_file(context: Context, name: str, options: ReadOptions) -> ReadResult:
     A binary file is described, not shown.
     """
     root, tracker, limits, outputs = context
-    if (kept := outputs.get(name, root)) is not None:
-        if kept.path is None:
-            return read_text(name, kept.text, limits, options)
-        name = kept.path
-    with root.open_file(name) as file:
+    text, path = outputs.resolve(name, root)
+    if path is None:
+        return read_text(name, text, limits, options)
+    with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         if (result := read_media(file, head, limits, options)) is not None:
             _record(tracker, file, result, None, options.column)
