@@ -39,7 +39,7 @@ _MEMORY_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are w
 _PIECE = 1024 * 1024  # bytes of a content that are in memory at once
 
 Statement = tuple[str, Sequence[Any]]
-_N = TypeVar("_N", bound=Node)
+_N = TypeVar("_N", bound=Node | None)
 _ADD = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?)"
 
 
@@ -272,8 +272,7 @@ class Contents:
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with contents that load from here."""
-        before = change.before and self.keep_node(change.before)
-        return with_values(change, before=before, after=change.after and self.keep_node(change.after))
+        return with_values(change, before=self.keep_node(change.before), after=self.keep_node(change.after))
 
     def keep_node(self, node: _N) -> _N:
         """Keep the content of a node, and return the node with content that loads from here."""

@@ -132,7 +132,7 @@ class Journal:
                 recordings.settle(expanded(changes))
             kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
             made = step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
-            bases = {path: node and self.contents.keep_node(node) for path, node in (accepted or {}).items()}
+            bases = {path: self.contents.keep_node(node) for path, node in (accepted or {}).items()}
             accepting = [_accepted_row({**self.accepted, **bases})] if bases else []
             is_step = bool(step.changes or toggles)
             self._write(self._row(step, begun=True) if is_step else accepting)

@@ -51,12 +51,11 @@ class Disk(NamedTuple):
 
     root: Root
     max_bytes: int
-    keep: Callable[[Node], Node]
+    keep: Callable[[Node | None], Node | None]
 
     def node(self, path: str, *, unread: bool = False) -> Node | None:
         """Return the node at a real path; a file or link to be moved may stay unread, as a `MovedNode`."""
-        node = read_node(self.root, path, self.max_bytes, unread=unread)
-        return node and self.keep(node)
+        return self.keep(read_node(self.root, path, self.max_bytes, unread=unread))
 
     def names(self, directory: str) -> list[str]:
         """Return the names in a directory, or none if it cannot be read."""
@@ -194,11 +193,9 @@ class _Tree:
         if clash is not None:
             self.clashes[path] = clash
             return
-        before, self._nodes[path] = self._nodes[path], after
+        before, self._nodes[path] = self._nodes[path], self._disk.keep(after)
         if after is None:
             return
-        if after is not change.after:
-            self._nodes[path] = self._disk.keep(after)
         is_as_wanted = is_same_node(before, change.before) or before == change.after
         if not (is_as_wanted and is_same_node(after, change.after)):
             self.merged[path] = None

@@ -14,7 +14,9 @@ from contextlib import closing
 import pytest
 
 from agentfs import AgentFSError, Workspace
+from agentfs.cli import main
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError
+from agentfs.history import database
 from agentfs.history.database import DATABASE_VERSION, stored_json
 from agentfs.history.rows import step_to_json
 from tests.conftest import part_or_all
@@ -178,6 +180,17 @@ def test_a_file_system_without_the_locks_of_sqlite(root, state, tmp_path, number
     said = run_traced(NO_SQLITE_LOCKS, [root, state], tmp_path / "log", inject)
     assert said.startswith("FileIOError ")
     assert "cannot be locked" in said
+
+
+def test_a_database_that_another_program_has_locked(root, state, monkeypatch, capsys):
+    Workspace(root, state=state).close()
+    monkeypatch.setattr(database, "_TIMEOUT", 0.0)
+    with closing(sqlite3.connect(state / "history.db")) as other:
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        assert "cannot be locked" in refused(root, state, FileIOError)
+        assert main(["log", "--state", str(state)]) == 2
+    assert f'"{state}" failed: database is locked.' in capsys.readouterr().err
 
 
 def test_an_error_leaves_the_lock_and_no_descriptor(root, state):

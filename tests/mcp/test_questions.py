@@ -91,6 +91,25 @@ async def test_the_question_about_a_command_names_what_it_changes(tree, mode, ru
 
 
 @MODES
+async def test_each_question_of_a_call_is_asked_once(tree, mode):
+    user = User("accept", "accept")
+    with Workspace(tree, policy=Policy(ask=["note", "change"], on_ask=ask)) as ws:
+
+        def note(content: str) -> None:
+            """Write a note."""
+            ws.write("note.txt", content)
+
+        server = MCPServer("files", tools=sdk_tools(ws.tools("read") + [note]))
+        async with Client(server, mode=mode, elicitation_callback=user) as connected:
+            done = await connected.call_tool("note", {"content": "new"})
+    assert not done.is_error, told(done)
+    assert [each.partition(".")[0] for each in user.asked] == [
+        "note wants to change files that it finds", "note wants to change note",
+    ]  # fmt: skip
+    assert (tree / "note.txt").read_text() == "new"
+
+
+@MODES
 async def test_questions_at_once_get_their_own_answers(tree, mode):
     put(tree, [f"{number}.txt" for number in range(20)], "old\n")
     asked = []
