@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError, types
 from mcp.server.mcpserver import MCPServer
 
-from agentfs import Policy, Workspace
+from agentfs import Policy, Toolset, Workspace
 from agentfs.frameworks import ask
 from agentfs.mcp import questions, sdk_tools
 from tests.kit import put
@@ -99,7 +99,7 @@ async def test_each_question_of_a_call_is_asked_once(tree, mode):
             """Write a note."""
             ws.write("note.txt", content)
 
-        server = MCPServer("files", tools=sdk_tools([*ws.tools("read"), note]))
+        server = MCPServer("files", tools=sdk_tools(Toolset([ws.read, note])))
         async with Client(server, mode=mode, elicitation_callback=user) as connected:
             done = await connected.call_tool("note", {"content": "new"})
     assert not done.is_error, told(done)
