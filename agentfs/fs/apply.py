@@ -162,7 +162,7 @@ class Batch:
         self._context, self._max_bytes, self._conflict = context, max_bytes, conflict
         self._log_step, self._undoing = log_step, undoing
         self._held: ResolvedPath | None = None  # the open path of a single file
-        self._lock_file = -1
+        self._lock_file = syscalls.CLOSED
         # Temporaries may lie above the directories of a view.
         self._anywhere = context if context.only is None else context.view(only=None)
         self._made: list[tuple[Change, int]] = []  # each change that may be made, and the inode that it moved

@@ -226,9 +226,8 @@ class Directory:
 
     def close(self) -> None:
         """Close the directory. It may be closed twice."""
-        handle, self._handle = self._handle, -1
-        if handle != -1:
-            syscalls.close(handle)
+        handle, self._handle = self._handle, syscalls.CLOSED
+        syscalls.close(handle)
 
     def __enter__(self) -> Self:
         return self

@@ -85,9 +85,8 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file. It may be closed twice."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            syscalls.close(fd)
+        fd, self.fd = self.fd, syscalls.CLOSED
+        syscalls.close(fd)
 
     def __enter__(self) -> Self:
         return self

@@ -141,7 +141,7 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[int]:
             taken.append(file)
             if file and not shared and os.fstat(fd).st_size:
                 _remove_leftovers(fd)
-        yield next((fd for fd, shared in reversed(own.values()) if not shared), -1)
+        yield next((fd for fd, shared in reversed(own.values()) if not shared), syscalls.CLOSED)
     finally:
         if own is _locks.own.files:  # otherwise this is a forked copy, which holds nothing
             for file in taken:
@@ -154,18 +154,18 @@ def file_locks(keys: LockKeys, root_path: str, path: str) -> Generator[int]:
 
 def _lock_threads() -> int | None:
     """Lock out the other threads of this process; return None if one of them is ahead."""
-    return -1 if _locks.without_directory.acquire(blocking=False) else None
+    return syscalls.CLOSED if _locks.without_directory.acquire(blocking=False) else None
 
 
 def record_temporary(fd: int, path: str) -> None:
-    """Name a temporary that is about to be made, by its absolute path, in a lock file unless it is -1."""
-    if fd >= 0:
+    """Name a temporary that is about to be made, by its absolute path, in a lock file if there is one."""
+    if fd != syscalls.CLOSED:
         syscalls.write_all(fd, os.fsencode(path) + b"\0")
 
 
 def forget_temporaries(fd: int) -> None:
     """Take note that all temporaries recorded in a lock file are gone."""
-    if fd >= 0:
+    if fd != syscalls.CLOSED:
         with suppress(OSError):  # a name without a temporary does no harm
             os.ftruncate(fd, 0)
 

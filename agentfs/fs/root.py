@@ -173,7 +173,7 @@ class Root(RootContext):
     def check_open(self) -> None:
         """Raise `closed` if the root is closed, and `root_gone` if it was removed."""
         handle = self.trees.root.handle  # a reference keeps it open
-        if handle.fd == -1:
+        if handle.fd == syscalls.CLOSED:
             raise closed()
         if syscalls.was_removed(handle.fd):
             raise oserrors.root_gone(self.path)

@@ -28,6 +28,7 @@ if sys.platform != "win32":  # on Windows, agentfs can be imported but no worksp
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM}  # it is missing, denied, or lacks the flag
 _LIST_SECONDS = 0.1
+CLOSED = -1  # a descriptor that is closed, or was never open
 _fstat = os.fstat  # for a look before each call, which may fail without harm; tests make the others fail
 _RENAME_NOREPLACE = 1
 MOUNTS = "/proc/self/mountinfo"
@@ -103,7 +104,7 @@ def sync_file_system(handle: int) -> None:
 
 
 def close(handle: int) -> None:
-    """Close a descriptor that was not written to. A failure loses no data and is ignored."""
+    """Close a descriptor that was not written to, or `CLOSED`. A failure loses no data and is ignored."""
     try:  # `suppress` would take longer than the call
         os.close(handle)
     except OSError:

@@ -21,7 +21,7 @@ _R = TypeVar("_R")
 
 
 class RootHandle:
-    """The descriptor of a tree; -1 if closed. It is closed with the last reference to this object.
+    """The descriptor of a tree. It is closed with the last reference to this object.
 
     If `close()` closed it at once, the number could name another directory during a call in another thread.
     """
@@ -32,8 +32,7 @@ class RootHandle:
         self.fd = fd
 
     def __del__(self) -> None:
-        if self.fd != -1:
-            syscalls.close(self.fd)
+        syscalls.close(self.fd)
 
 
 @dataclass(eq=False)
@@ -56,7 +55,7 @@ class OpenTree:
 
     def close(self) -> None:
         """Close the tree. Running calls finish."""
-        self.handle = RootHandle(-1)
+        self.handle = RootHandle(syscalls.CLOSED)
 
 
 class MountEntry:

@@ -23,7 +23,7 @@ class StateDirectory:
     """
 
     def __init__(self, path: str | os.PathLike[str], sources: Iterable[str] = ()) -> None:
-        self._lock_fd = -1
+        self._lock_fd: int | None = None
         self._process = os.getpid()
         self.path = os.path.realpath(path)
         for source in sources:
@@ -49,8 +49,8 @@ class StateDirectory:
 
     def close(self) -> None:
         """Unlock the directory; calling it again does nothing."""
-        fd, self._lock_fd = self._lock_fd, -1
-        if fd >= 0:
+        fd, self._lock_fd = self._lock_fd, None
+        if fd is not None:
             if self._process == os.getpid():
                 syscalls.unlock(fd)  # a child that was just forked may still have a copy of the descriptor
             let_go(fd)
@@ -61,7 +61,7 @@ class StateDirectory:
 
     def check_usable(self) -> None:
         """Raise if the directory was removed."""
-        if self._lock_fd >= 0 and not os.fstat(self._lock_fd).st_nlink:
+        if self._lock_fd is not None and not os.fstat(self._lock_fd).st_nlink:
             raise FileIOError(
                 "The state directory of this workspace was removed while it was in use.",
                 hint="Nothing was changed. Open the workspace again.",

@@ -39,13 +39,12 @@ Changes = dict[int, EventMasks]  # by watch number
 class _Descriptor:
     """An object with a descriptor of its own."""
 
-    _fd = -1
+    _fd = syscalls.CLOSED
 
     def close(self) -> None:
         """Close the descriptor, which ends all watches."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            syscalls.close(fd)
+        fd, self._fd = self._fd, syscalls.CLOSED
+        syscalls.close(fd)
 
     def __del__(self) -> None:
         self.close()

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from agentfs.fs import BINARY
 from agentfs.watch.text_blocks import Block
 
+NO_WATCH = -1  # in place of the number of a watch
+
 
 class Tree(Protocol):
     """The methods of a kept tree that its entries use."""
@@ -72,7 +74,7 @@ class KeptFile(KeptEntry):
         self.content = ""  # the kind of content, set by a search: "plain", "binary" or "other"
         self.size = 0  # bytes, when it was read
         self.signature = 0  # hash of the status when it was read; 0 if nothing is kept
-        self.watch = -1  # the number of its own watch; -1 for none
+        self.watch = NO_WATCH  # the number of its own watch
         self.last_use = self.previous_use = 0  # the last two searches that needed its text
 
     @property
@@ -133,7 +135,7 @@ class KeptDirectory(KeptEntry):
         self.entries: list[KeptEntry] | None = None  # in the system's order; None before it is listed
         self.derived: dict[Any, Any] = {}  # results that walks derived from the tree below
         self.opened: Any = None  # the `WatchedDirectory` of the last walk
-        self.watch = -1  # the number of its watch; -1 for none
+        self.watch = NO_WATCH  # the number of its watch
         self.reason = ""  # why it cannot be kept
         self.device = self.inode = 0  # set when it is watched
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from agentfs.fs import syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
 from agentfs.watch import inotify
-from agentfs.watch.kept_entries import KeptFile
+from agentfs.watch.kept_entries import NO_WATCH, KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
 _FIRST_KEPT = 1000  # directories and texts that the first call may keep
@@ -107,14 +107,14 @@ class KeptTexts:
         # One byte more than the size is read to detect a file that grows. The second status detects changes
         # and links before the watch began.
         read = syscalls.read_at(fd, (memoryview(block.data)[block.end : block.end + size + 1],), 0)
-        if read != size or (file.watch >= 0 and signature_of(os.fstat(fd)) != signature):
+        if read != size or (file.watch != NO_WATCH and signature_of(os.fstat(fd)) != signature):
             self._end_watch(file)
             return False
         self.blocks.add(file, block, size)
         file.signature, file.size = signature, size
         if linked:
             self._linked.add(file)
-        elif file.watch < 0:
+        elif file.watch == NO_WATCH:
             self._unwatched.add(file)
         if not settled:
             self._unsettled.add(file)
@@ -161,9 +161,9 @@ class KeptTexts:
             file.watch = watch
 
     def _end_watch(self, file: KeptFile) -> None:
-        if file.watch >= 0 and self._by_watch.pop(file.watch, None) is not None and self._queue:
+        if self._by_watch.pop(file.watch, None) is not None and self._queue:
             self._queue.remove(file.watch)
-        file.watch = -1
+        file.watch = NO_WATCH
 
 
 def signature_of(status: os.stat_result) -> int:

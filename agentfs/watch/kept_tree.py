@@ -24,7 +24,7 @@ from agentfs.fs.resolve import resolve_real
 from agentfs.results import WatchReport
 from agentfs.watch import inotify
 from agentfs.watch.keeper import Keeper
-from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
+from agentfs.watch.kept_entries import NO_WATCH, KeptDirectory, KeptEntry, KeptFile, KeptOther
 from agentfs.watch.kept_texts import KeptTexts
 from agentfs.watch.watched_directory import WatchedDirectory
 
@@ -151,7 +151,7 @@ class WatchedTree:
         known = list(self._top.below())  # safe during another thread's search, which only replaces lists
         blocks = self.texts.blocks
         return WatchReport(
-            directories=sum(each.watch >= 0 for each in known),
+            directories=sum(each.watch != NO_WATCH for each in known),
             names=self._names,
             texts=blocks.count,
             text_bytes=blocks.text_bytes,
@@ -250,9 +250,9 @@ class WatchedTree:
             self._names -= len(each.entries or ())
             each.entries = None
             each.derived.clear()
-            if each.watch >= 0 and self._by_watch.pop(each.watch, None) is not None and self._inotify:
+            if self._by_watch.pop(each.watch, None) is not None and self._inotify:
                 self._inotify.remove(each.watch)
-            each.watch, each.reason = -1, ""
+            each.watch, each.reason = NO_WATCH, ""
             self._stale.discard(each)
             if each in self._handles:
                 syscalls.close(self._handles.pop(each))
@@ -282,9 +282,8 @@ class WatchedTree:
 
     def enter(self, directory: KeptDirectory) -> bool:
         """Watch a directory, then list it; return False if it cannot be kept. Raises OSError."""
-        if directory.watch >= 0:
+        if directory.watch != NO_WATCH:
             return True
-        handle = -1
         if directory.reason == _LATER:
             directory.reason = ""
         if self._names > self._max_names:
@@ -295,12 +294,11 @@ class WatchedTree:
             directory.reason = _LATER
         elif not directory.reason:
             self.texts.budget -= 1
-            handle = self.handle(directory)
-            directory.reason = self._watch(directory, handle)
+            directory.reason = self._watch(directory, self.handle(directory))
         if directory.reason:
             return False
         try:
-            return self._list(directory, handle)
+            return self._list(directory, self.handle(directory))
         except OSError:
             self._drop(directory)
             raise
@@ -322,7 +320,7 @@ class WatchedTree:
     def _add_watch(self, handle: int) -> int:
         """Watch a directory; if no watches are left, end those of files. Raises OSError."""
         if self._inotify is None:
-            return -1
+            return NO_WATCH
         try:
             return self._inotify.add(handle)
         except OSError as error:
@@ -366,10 +364,10 @@ class WatchedTree:
     def handle(self, directory: KeptDirectory) -> int:
         """Return a descriptor of a directory, until the end of the call. Raises OSError."""
         handles = self._handles
-        handle = handles.get(directory, -1)
-        if handle < 0:
-            parent = handles.pop(directory.directory, -1)
-            if parent >= 0:
+        handle = handles.get(directory)
+        if handle is None:
+            parent = handles.pop(directory.directory, None)
+            if parent is not None:
                 handles[directory.directory] = parent  # now the last in the order of closing
                 above = directory.directory.real_path
                 handle = self._context.trees.call(syscalls.open_directory, parent, above, directory.name)

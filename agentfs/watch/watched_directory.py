@@ -8,7 +8,7 @@ from agentfs.errors import AccessError
 from agentfs.fs import Directory, display_name, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import regular_status
-from agentfs.watch.kept_entries import KeptDirectory, KeptFile
+from agentfs.watch.kept_entries import NO_WATCH, KeptDirectory, KeptFile
 from agentfs.watch.kept_texts import KeptTexts
 
 _O = TypeVar("_O")
@@ -29,7 +29,7 @@ class WatchedDirectory(Directory):
     ) -> None:
         # `super()` would be slower, and a search makes one object for each directory.
         self._context = context
-        self._handle = -1
+        self._handle = syscalls.CLOSED
         self.path = path
         self.real_path = kept.prefix[:-1]
         self.derived = kept.derived
@@ -58,7 +58,7 @@ class WatchedDirectory(Directory):
 
     def enter(self, listed: Any) -> Directory:
         """Open a directory in this one to walk through it; a link is not followed."""
-        if isinstance(listed, KeptDirectory) and (listed.watch >= 0 or listed.tree.enter(listed)):
+        if isinstance(listed, KeptDirectory) and (listed.watch != NO_WATCH or listed.tree.enter(listed)):
             # Reuse the object of the last walk: with the same parent, it has the same path.
             opened: WatchedDirectory | None = listed.opened
             if opened is None or opened._parent is not self:  # noqa: SLF001 - same class
