@@ -16,8 +16,15 @@ def no_match(ws, old, new="something else"):
 
 
 def missed(ws, text, old, new="something else"):
-    Path(ws.root, "f").write_text(text)
-    return no_match(ws, old, new)
+    """Return the error of a miss. Two lines further down, only the numbers of its lines are others."""
+    found = []
+    for above in (2, 0):
+        Path(ws.root, "f").write_text("\n" * above + text)
+        error = no_match(ws, old, new)
+        lines = [number - above for number in error.details.get("lines", ())]
+        found.append((error.details["cause"], lines, error.details.get("suggestion")))
+    assert found[0] == found[1]
+    return error
 
 
 @pytest.mark.parametrize(("text", "old", "line", "suggestion"), [

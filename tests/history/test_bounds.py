@@ -68,7 +68,8 @@ def test_a_transaction_is_dropped_as_a_whole(tmp_path, monkeypatch):
         for number in range(5):
             with ws.transaction() as tx:
                 for name in range(3):
-                    tx.write(f"{name}", f"{number}\n")
+                    with tx.transaction() as inner:
+                        inner.write(f"{name}", f"{number}\n")
         left = ws.undo().undoable
         while left:
             left = ws.undo().undoable

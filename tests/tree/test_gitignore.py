@@ -32,7 +32,7 @@ KINDS = {
     "a reversed range": ("[b-a]x\n", ["ax", "bx"]), "three stars": ("***/A\n", ["A", "d/A", "d/e/A"]),
     "two stars behind a plain beginning": ("d/f**/x\n", ["d/fx", "d/f/x", "d/fa/b/x", "d/g/x"]),
     "an escaped slash": ("a\\/b\n", ["a/b", "c/a/b"]),
-    "two stars before an escaped slash": ("**\\/x\n", ["x", "a/x"]),
+    "two stars before an escaped slash": ("**\\/x\na/**\\/b\n", ["x", "a/x", "a/b", "a/c/b"]),
     "a backslash at the end": ("a\\\n", ["a", "a\\"]), "a lone exclamation mark": ("a\n!\n", ["a", "!"]),
     "two stars at the end": ("d/**\n!d/e\n", ["d/e", "d/f"]), "a tab at the end": ("a?\t\n", ["ab", "ab\t"]),
     "a no-break space at the end": ("a?\u00a0\n", ["ab", "ab\u00a0"]),
