@@ -16,9 +16,9 @@ def no_match(ws, old, new="something else"):
 
 
 def missed(ws, text, old, new="something else"):
-    """Return the error of a miss. Two lines further down, only the numbers of its lines are others."""
+    """Return the error of a miss. One line further down, only the numbers of its lines are others."""
     found = []
-    for above in (2, 0):
+    for above in (1, 0):
         Path(ws.root, "f").write_text("\n" * above + text)
         error = no_match(ws, old, new)
         lines = [number - above for number in error.details.get("lines", ())]

@@ -50,10 +50,10 @@ def test_one_edit_is_exact_to_the_byte(ws, file, before, old, new, after):
 
 
 def test_the_ambiguous_error_names_each_match(ws, file):
-    file.write_bytes(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
+    file.write_bytes(b"\ndef f():\n    return 1\n\ndef g():\n    return 1\n")
     error = failure(ws, file, ("return 1", "return 2"))
-    assert (error.details["count"], error.details["lines"]) == (2, [2, 5])
-    assert error.places() == ["2|    return 1", "5|    return 1"]
+    assert (error.details["count"], error.details["lines"]) == (2, [3, 6])
+    assert error.places() == ["3|    return 1", "6|    return 1"]
     assert "replace_all" in error.hint
 
 

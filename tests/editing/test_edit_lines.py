@@ -207,6 +207,7 @@ def test_splice_counts_every_line_end_as_one_character(ws, file, spans, after):
     ([(-1, 0, "")], "invalid_argument"),
     ([(3, 2, "")], "invalid_argument"),
     ([(0, 3, "a"), (2, 4, "b")], "overlap"),
+    ([(0, 3, "a"), (0, 4, "b")], "overlap"),
     ([(0, 1, "o")], "no_change"),
 ])  # fmt: skip
 def test_splice_refuses_ranges_outside_the_text(ws, file, spans, code):

@@ -162,12 +162,12 @@ def missed(ws, old, new):
 
 
 def test_changed_since_shown_names_the_change_and_what_to_pass(ws, tmp_path):
-    (tmp_path / "f").write_text(SHOWN)
+    (tmp_path / "f").write_text(f"\n{SHOWN}")
     ws.read("f")
-    (tmp_path / "f").write_text("zero\none\n2\nthree\n")
+    (tmp_path / "f").write_text("zero\n\none\n2\nthree\n")
     error = missed(ws, "one\ntwo\n", "x\n")
     assert error.details["cause"] == "changed_since_shown"
-    assert error.details["lines"] == [2, 3]
+    assert error.details["lines"] == [3, 4]
     assert error.details["suggestion"] == "one\n2\n"
     assert "was: two" in str(error)
     (tmp_path / "f").write_text("one\nthree\n")
