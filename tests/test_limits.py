@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from base64 import b64encode
 from importlib import import_module
@@ -149,6 +150,8 @@ CUT = [
      lambda ws, n: read(ws, "a.ipynb", "[" * n)),
     ("wrong arguments", 12, "and 1 more problem",
      lambda ws, n: ws.tools().call("multi_edit", {"path": "a", "edits": [{"old_string": ""}] * n}).content),
+    ("files that fail", 20, "[1 more]",
+     lambda ws, n: (put(Path(ws.root), [f"{i}" for i in range(n)], b"a \xe9"), error_of(ws.replace, "a", "ж"))[1]),
     ("places of an ambiguous text", 10, "[and 1 more]",
      lambda ws, n: (edits(ws, "same\n" * n), error_of(ws.edit, "a.txt", "same", "new"))[1]),
     ("changed files", 50, "[1 more]",
@@ -189,7 +192,9 @@ def test_one_more_is_left_out_and_said(tmp_path, limit, most, said, act):
     for count in (most, most + 1):
         (top := tmp_path / f"{count}").mkdir()
         with Workspace(top, policy=Policy(run="recorded")) as ws:
-            assert (said in str(act(ws, count))) is (count > most), limit
+            text = str(act(ws, count))
+            assert (said in text) is (count > most), limit
+            assert not re.search(r"\b0 (more|character|line|equal)", text)
 
 
 def test_two_ids_with_nineteen_new_lines_each_fill_the_answer(tmp_path, ws):

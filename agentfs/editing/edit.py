@@ -247,7 +247,7 @@ def _not_once(draft: Draft, old: str, new: str, known: KnownTexts) -> AgentFSErr
     shown = shown_characters(old, text)
     if shown != old and len(draft.places(shown)) != 1:
         old = shown  # explain the characters that the escapes stand for
-    if len(places := draft.places(old)) > 1:
+    if places := draft.places(old):
         return explain_ambiguous(text, old, places, path)
     if found := occurrences(text, old):
         line = text.count("\n", 0, found[0]) + 1

@@ -381,7 +381,7 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[tuple[int
     for number, line in enumerate(present):
         for index in indexes.get(line, ()):
             votes[number - index] += len(line)
-    most = max(votes.values(), default=0)
+    most = max(votes.values(), default=None)
     starts: Sequence[int] = [start for start, count in votes.items() if count == most][:_MOST_COMMON]
     # The part of the block that is compared, and the similarity that a place must have.
     first, count, best = 0, len(wanted), 0.0

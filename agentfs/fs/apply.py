@@ -118,7 +118,7 @@ def _check_entries(context: RootContext, top: str, tree: MovedTree) -> None:
 
 
 def _is_below(path: str, directories: Collection[str]) -> bool:
-    return bool(directories) and any(above in directories for above in directories_above(path))
+    return any(above in directories for above in directories_above(path))
 
 
 def _already_made(changes: Sequence[Change], present: Mapping[str, Node | None]) -> set[str]:
@@ -257,7 +257,7 @@ class Batch:
     def _present(self, change: Change, turning: Collection[str] = ()) -> Node | None:
         """Return the node at the path of a change; unread if the change moves it."""
         context, path, moved = self._context, change.path, change.before or change.after
-        top = next((each for each in directories_above(path) if each in turning), None) if turning else None
+        top = next((each for each in directories_above(path) if each in turning), None)
         if top is not None and not isinstance(node_at(context, top, None), DirectoryNode):
             return None  # there is a file or a link, which becomes a directory
         is_unread = isinstance(moved, MovedNode | MovedTree)
@@ -359,7 +359,7 @@ class Batch:
 
     def _remove_temporaries(self) -> None:
         """Remove what is left of the temporaries. The lock file keeps the names of those that stay."""
-        with call_context.uncounted() if self._temporaries else nullcontext():
+        with call_context.uncounted():
             removed = [self._retry(partial(self._remove_temporary, path)) for path in self._temporaries]
         if all(removed):
             forget_temporaries(self._lock_file)
@@ -372,8 +372,6 @@ class Batch:
 
     def _ordered(self, steps: Sequence[_Step]) -> Sequence[_Step]:
         """Return the steps in order. If possible, all new nodes are made before old ones are removed."""
-        if len(steps) == 1 and not steps[0].change.of_directory:
-            return steps
         left = _in_order(steps)
         turning = {each.change.path for each in left if each.change.turns}
         opened, early, new, late, last = (list[_Step]() for _ in range(5))
@@ -565,7 +563,7 @@ def _occupied(path: str) -> ConflictError:
 def _in_order(steps: Sequence[_Step]) -> Sequence[_Step]:
     """Return the steps other than renames, each directory before its entries."""
     left = [each for each in steps if not each.renames]
-    return sorted(left, key=lambda step: step.change.path.replace("/", "\0")) if len(left) > 1 else left
+    return sorted(left, key=lambda step: step.change.path.replace("/", "\0"))
 
 
 def _is_closed(node: Node | None) -> bool:

@@ -55,6 +55,7 @@ def test_the_most_similar_block_is_suggested_if_equally_many_lines_are_equal(ws)
     text = "start\nvalue = first\nstop\n" + "other\n" * 5 + "start\nvalue = second\nstop\n"
     error = missed(ws, text, "start\nvalue = secnd\nstop")
     assert (error.details["lines"], error.details["suggestion"]) == ([9, 11], "start\nvalue = second\nstop")
+    assert "offset=4" in error.hint
 
 
 def test_an_already_inserted_line_is_found_among_repeated_lines(ws):

@@ -167,6 +167,8 @@ def test_each_line_is_matched_alone_unless_the_pattern_names_line_ends(ws, tmp_p
         assert ws.replace(old, new, regex=True).files == {"a": 1, "crlf": 1}
         assert (tmp_path / "a").read_bytes() == after
         assert (tmp_path / "crlf").read_bytes() == after.replace(b"\n", b"\r\n")
+    put(tmp_path, ["blank"], "\n" * 1500)
+    assert ws.replace("\n" * 1001, "x").files == {"blank": 1}
 
 
 def test_grep_finds_the_replaced_text(ws, tmp_path):
