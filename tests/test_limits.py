@@ -151,7 +151,7 @@ CUT = [
     ("wrong arguments", 12, "and 1 more problem",
      lambda ws, n: ws.tools().call("multi_edit", {"path": "a", "edits": [{"old_string": ""}] * n}).content),
     ("files that fail", 20, "[1 more]",
-     lambda ws, n: (put(Path(ws.root), [f"{i}" for i in range(n)], b"a \xe9"), error_of(ws.replace, "a", "ж"))[1]),
+     lambda ws, n: (put(Path(ws.root), map(str, range(n)), b"a \xe9"), error_of(ws.replace, "a", "ж"))[1]),
     ("places of an ambiguous text", 10, "[and 1 more]",
      lambda ws, n: (edits(ws, "same\n" * n), error_of(ws.edit, "a.txt", "same", "new"))[1]),
     ("changed files", 50, "[1 more]",
