@@ -5,7 +5,7 @@ A method does not know its tool's name: a toolset may prefix it, and a dialect m
 its tools, and leaves out sentences that none of them can follow.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.base.visible import to_json
@@ -164,6 +164,12 @@ def _arguments_text(arguments: Mapping[str, Any]) -> list[str]:
 def plural(count: int, noun: str, several: str = "") -> str:
     """Return for example "1 line" or "2 lines"; `several` is an irregular plural."""
     return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"
+
+
+def shortened(lines: Sequence[str], most: int, noun: str) -> list[str]:
+    """Return the first lines and, if there are others, their number, such as "[3 more files]"."""
+    left_out = len(lines) - most
+    return [*lines[:most], *([f"[{plural(left_out, f'more {noun}')}]"] if left_out > 0 else [])]
 
 
 def _part_text(part: Part, names: Names) -> str | None:

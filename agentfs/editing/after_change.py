@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, cast
 
 from agentfs.base import call_context
-from agentfs.base.advice import plural
+from agentfs.base.advice import shortened
 from agentfs.base.lazy import tomllib
 from agentfs.base.visible import one_line
 from agentfs.editing.draft import FileEdit
@@ -102,8 +102,8 @@ def _new_findings(rule: AfterChange, name: str, edit: FileEdit, returned: Sequen
         left[text] -= 1
         if left[text] < 0:
             new.append(cut_line(one_line(line), _FINDING_CHARS))
-    more = [f"… ({plural(len(new) - _MOST_FINDINGS, 'more line')})"] if len(new) > _MOST_FINDINGS else []
-    return ["\n".join([f"new findings of {name}:", *new[:_MOST_FINDINGS], *more])] if new else []
+    shown = shortened(new, _MOST_FINDINGS, "line")
+    return ["\n".join([f"new findings of {name}:", *shown])] if new else []
 
 
 def warnings_of(edit: FileEdit) -> list[str]:

@@ -14,7 +14,7 @@ from itertools import accumulate, product, zip_longest
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call, plural
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call, plural, shortened
 from agentfs.base.lazy import difflib
 from agentfs.base.visible import visible
 from agentfs.editing.match import (
@@ -296,9 +296,8 @@ class _Miss:
         return f"{line_ranges(numbers)} {'has' if one else 'have'}"
 
     def _shown(self, first: int, last: int) -> list[str]:
-        shown = [cut_line(line, _LINE_CHARS) for line in self._lines[first - 1 : last][:_MOST_LINES]]
-        more = last + 1 - first - len(shown)
-        return [*numbered(shown, first), *([f"[and {more} more]"] if more else [])]
+        shown = [cut_line(line, _LINE_CHARS) for line in self._lines[first - 1 : last]]
+        return shortened(numbered(shown, first), _MOST_LINES, "line")
 
     def _widened(self, span: Span) -> Span:
         """Extend a span by the white space around it that an edit would include.
@@ -331,8 +330,7 @@ class _Miss:
             for wrong, right, number in zip_longest(old[a:b], there[c:d], range(first + c, first + d)):
                 has = "" if wrong is None else f"the old text has {_revealed(wrong)}"
                 found.append(", ".join(filter(None, [right and f"line {number} is {_revealed(right)}", has])))
-        more = len(found) - _MOST_DIFFERENCES
-        return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
+        return shortened(found, _MOST_DIFFERENCES, "difference")
 
 
 def _already_applied(view: str, old: str, new: str) -> list[Span]:

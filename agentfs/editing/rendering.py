@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from agentfs.base.advice import Advice, ToolName, plural
+from agentfs.base.advice import Advice, ToolName, plural, shortened
 from agentfs.errors import AgentFSError
 from agentfs.fs import quote
 from agentfs.limits import Limits
@@ -80,10 +80,9 @@ def error_of_many(message: str, faults: Mapping[str, AgentFSError], hint: str = 
     first = next(iter(faults.values()))
     places = [
         f"  {error.message}" if quote(path) in error.message else f"  {quote(path)}: {error.message}"
-        for path, error in [*faults.items()][:MOST_NAMED]
+        for path, error in faults.items()
     ]
-    more = [footer(f"{len(faults) - MOST_NAMED} more")] if len(faults) > MOST_NAMED else []
-    details = {**first.details, "paths": list(faults), "places": [*places, *more]}
+    details = {**first.details, "paths": list(faults), "places": shortened(places, MOST_NAMED, "file")}
     if hint:
         details.pop("suggested_calls", None)  # of the hint of the first file
     return type(first)(message, hint=hint or first.hint, details=details)

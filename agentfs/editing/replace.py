@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, plural
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, plural, shortened
 from agentfs.base.frozen_data import with_values
 from agentfs.base.visible import one_line
 from agentfs.editing.after_change import finish, warnings_of
@@ -301,6 +301,6 @@ def _count_lines(files: Sequence[_File], most: int) -> list[str]:
     lines = [
         f"{one_line(file.path)}: {file.replacements}"
         + (f" (it had {SINCE_SHOWN})" if file.external is not None else "")
-        for file in files[:most]
+        for file in files
     ]
-    return [*lines, footer(plural(len(files) - most, "more file"))] if len(files) > most else lines
+    return shortened(lines, most, "file")

@@ -243,7 +243,7 @@ class Batch:
                     # An interrupt may come after the last change.
                     all_made = self._made and all(self._present(each) == each.after for each in recorded)
                     if isinstance(error, Exception) or not all_made:
-                        with call_context.uncounted():
+                        with call_context.uncounted() if self._temporaries else nullcontext():
                             self._reverse(error)  # before the journal looks at the outcome
                     raise
         except OSError as error:
@@ -359,7 +359,7 @@ class Batch:
 
     def _remove_temporaries(self) -> None:
         """Remove what is left of the temporaries. The lock file keeps the names of those that stay."""
-        with call_context.uncounted():
+        with call_context.uncounted() if self._temporaries else nullcontext():
             removed = [self._retry(partial(self._remove_temporary, path)) for path in self._temporaries]
         if all(removed):
             forget_temporaries(self._lock_file)
@@ -372,6 +372,8 @@ class Batch:
 
     def _ordered(self, steps: Sequence[_Step]) -> Sequence[_Step]:
         """Return the steps in order. If possible, all new nodes are made before old ones are removed."""
+        if len(steps) == 1 and not steps[0].change.of_directory:
+            return steps
         left = _in_order(steps)
         turning = {each.change.path for each in left if each.change.turns}
         opened, early, new, late, last = (list[_Step]() for _ in range(5))

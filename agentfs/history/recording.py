@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.base import call_context
-from agentfs.base.advice import Advice, Joined, call, plural
+from agentfs.base.advice import Advice, Joined, call, plural, shortened
 from agentfs.errors import AgentFSError, ClosedError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, DirectoryNode, MovedNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
@@ -291,8 +291,7 @@ def recorded_result(
     lines = file_lines(files, [*map(display, new_caches(changes))])
 
     def answer(count: int) -> RecordedResult:
-        more = footer(plural(len(lines) - count, "more line")) if count < len(lines) else ""
-        text = Joined("\n", *filter(None, [head, *lines[:count], more, *notes, ending]))
+        text = Joined("\n", *filter(None, [head, *shortened(lines, count, "line"), *notes, ending]))
         return RecordedResult(
             files, patch, None, opened.label, lost, not_covered, notes=tuple(notes), text=text
         )

@@ -193,9 +193,11 @@ class _Tree:
         if clash is not None:
             self.clashes[path] = clash
             return
-        before, self._nodes[path] = self._nodes[path], self._disk.keep(after)
+        before, self._nodes[path] = self._nodes[path], after
         if after is None:
             return
+        if after is not change.after:
+            self._nodes[path] = self._disk.keep(after)
         is_as_wanted = is_same_node(before, change.before) or before == change.after
         if not (is_as_wanted and is_same_node(after, change.after)):
             self.merged[path] = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentfs.arguments.json_text import short_repr
 from agentfs.arguments.parameters import ArgumentReader, describe_names, snake_case
+from agentfs.base.advice import shortened
 from agentfs.errors import InvalidArgumentError, UnknownToolError
 from agentfs.habits.foreign_names import aliases_of, foreign_arguments, method_meant, plain_name
 from agentfs.results import Coercion
@@ -46,11 +47,10 @@ def bind(tool: Tool, given: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[Co
         reader = ArgumentReader({own: name for name, own in tool.renames.items()})
     values = reader.read_members(tool.parameters, given)
     if reader.problems:
-        shown, more = reader.problems[:_MAX_REPORTED], len(reader.problems) - _MAX_REPORTED
-        rest = [f"and {more} more problems"] if more > 0 else []
+        shown = shortened([each.message for each in reader.problems], _MAX_REPORTED, "problem")
         raise InvalidArgumentError(
-            f"{tool.name} was not run: {'; '.join([*(each.message for each in shown), *rest])}.",
+            f"{tool.name} was not run: {'; '.join(shown)}.",
             hint=f"{tool.name} takes {describe_names(tool.parameters) or 'no arguments'}.",
-            details={"problems": [problem._asdict() for problem in shown]},
+            details={"problems": [each._asdict() for each in reader.problems[:_MAX_REPORTED]]},
         )
     return values, tuple(reader.coercions)

@@ -124,7 +124,7 @@ def test_only_findings_that_are_new_are_noted(top: Path):
     with Workspace(top, policy=Policy(after_change=[AfterChange("*", findings)])) as ws:
         assert ws.write("a.py", "new\nbad\nx\n", overwrite=True).notes == ()
         (note,) = ws.write("a.py", "bad\n" * 30, overwrite=True).notes
-        assert note.endswith("(9 more lines)")
+        assert note.endswith("[9 more lines]")
 
 
 @pytest.mark.parametrize("returned", ["", "a\0b", b"text", 3, None])
