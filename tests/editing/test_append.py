@@ -35,22 +35,22 @@ def test_lines_are_added_without_an_earlier_read(ws, tmp_path):
     assert done.revision == ws.read("log.txt").revision
 
 
-@pytest.mark.parametrize(("before", "content", "after"), [
-    (b"a\r\nb\r\n", "c\nd\n", b"a\r\nb\r\nc\r\nd\r\n"),
-    (b"a\r\nb", "c\n", b"a\r\nb\r\nc\r\n"),
-    (b"a\rb\r", "c\n", b"a\rb\rc\r"),
-    (b"a\nb\r\n", "c\n", b"a\nb\r\nc\r\n"),
-    (b"a", "b", b"a\nb"),
-    (b"", "b\r\n", b"b\r\n"),
-    (codecs.BOM_UTF8 + b"a\n", "\u00e9\n", codecs.BOM_UTF8 + "a\n\u00e9\n".encode()),
-    (codecs.BOM_UTF8, "b\n", codecs.BOM_UTF8 + b"b\n"),
-    ("\ufeffa\r\n".encode("utf-16-le"), "\u00e9\n", "\ufeffa\r\n\u00e9\r\n".encode("utf-16-le")),
-    (b"# coding: latin-1\n\xe9\n", "\u00fc\n", b"# coding: latin-1\n\xe9\n\xfc\n"),
-    (b"caf\xe9\n", "plain\n", b"caf\xe9\nplain\n"),
+@pytest.mark.parametrize(("before", "content", "after", "lines"), [
+    (b"a\r\nb\r\n", "c\nd\n", b"a\r\nb\r\nc\r\nd\r\n", "lines 3-4"),
+    (b"a\r\nb", "c\n", b"a\r\nb\r\nc\r\n", "line 3"),
+    (b"a\rb\r", "c\n", b"a\rb\rc\r", "line 3"), (b"a\nb\r\n", "c\n", b"a\nb\r\nc\r\n", "line 3"),
+    (b"a", "b", b"a\nb", "line 2"), (b"a", "b\nc\n", b"a\nb\nc\n", "lines 2-3"),
+    (b"", "b\r\n", b"b\r\n", "line 1"),
+    (codecs.BOM_UTF8 + b"a\n", "\u00e9\n", codecs.BOM_UTF8 + "a\n\u00e9\n".encode(), "line 2"),
+    (codecs.BOM_UTF8, "b\n", codecs.BOM_UTF8 + b"b\n", "line 1"),
+    ("\ufeffa\r\n".encode("utf-16-le"), "\u00e9\n", "\ufeffa\r\n\u00e9\r\n".encode("utf-16-le"), "line 2"),
+    (b"# coding: latin-1\n\xe9\n", "\u00fc\n", b"# coding: latin-1\n\xe9\n\xfc\n", "line 3"),
+    (b"caf\xe9\n", "plain\n", b"caf\xe9\nplain\n", "line 2"),
 ])  # fmt: skip
-def test_the_lines_follow_the_file(ws, tmp_path, before, content, after):
+def test_the_lines_follow_the_file(ws, tmp_path, before, content, after, lines):
+    """The last line, which only got a line end, was counted too: "Appended lines 1-2"."""
     (tmp_path / "f").write_bytes(before)
-    ws.append("f", content)
+    assert ws.append("f", content).text.startswith(f"Appended {lines}.")
     assert (tmp_path / "f").read_bytes() == after
     ws.undo()
     assert (tmp_path / "f").read_bytes() == before
@@ -79,16 +79,6 @@ def test_a_line_end_that_was_added_is_noted(ws, tmp_path):
     ws.read("f")
     ws.append("f", "four\n")
     ws.write("f", "all\n")  # it stays read
-
-
-@pytest.mark.parametrize(("before", "content", "lines"), [
-    ("one", "two\n", "line 2"), ("one\n", "2", "line 2"), ("1\n2", "3\n4\n", "lines 3-4"),
-    ("", "1\n", "line 1"),
-])  # fmt: skip
-def test_regression_the_lines_that_an_append_names_are_the_added_ones(ws, tmp_path, before, content, lines):
-    """The last line, which only got a line end, was counted too: "Appended lines 1-2"."""
-    (tmp_path / "f").write_text(before)
-    assert ws.append("f", content).text.startswith(f"Appended {lines}.")
 
 
 @pytest.mark.parametrize(("name", "content", "appended", "code"), [
