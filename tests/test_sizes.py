@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # The packages that form a part, and the most code lines of the part. If a part shrinks, lower its figure. If
 # it must grow, remove something else, or say in the commit what the lines are for.
 MOST = {
-    ("cli",): 519,
+    ("cli",): 517,
     ("mcp",): 260,
     ("frameworks",): 594,
     ("dialects",): 2_376,
@@ -26,11 +26,11 @@ MOST = {
     ("tools", "arguments", "habits"): 1_844,
     ("permission",): 677,
     ("providers",): 282,
-    ("editing",): 2_120,
-    ("history",): 2_758,
+    ("editing",): 2_116,
+    ("history",): 2_755,
     ("reading", "shown"): 1_205,
     ("search", "patterns"): 2_772,
-    ("watch",): 1_118,
+    ("watch",): 1_116,
     ("tree",): 1_044,
     ("text",): 953,
     ("fs",): 2_724,

@@ -230,7 +230,7 @@ class Draft:
         """A sentence on how to name the encoding, if it is not known."""
         if self.decoded.encoding != UNKNOWN_8BIT:
             return ""
-        named = Retry({"encoding": likely_encoding(self.current.data or b"")})
+        named = Retry({"encoding": likely_encoding(self.current.content)})
         return Advice("The encoding of the file is not known. If you know it, ", named, ", for example.")
 
     def finish(self, applied_via: str, lines: int | None = None, notes: tuple[str, ...] = ()) -> FileEdit:
@@ -248,7 +248,7 @@ class Draft:
                 details={"path": self.path},
             )
         if not self._raw:
-            check_content(self.path, self.current.data or b"")
+            check_content(self.path, self.current.content)
             check_notebook(self.path, self.decoded.text, text, ANYWAY)
         facts = self._replacements, applied_via, lines, notes
         return FileEdit(self.current, self.before, self.view, self.decoded, data, self._raw, False, *facts)
@@ -266,7 +266,7 @@ def check_notebook(path: str, before: str, after: str, *hints: Advice) -> None:
 
 
 def _decoded(current: Current, encoding: str | None) -> Decoded:
-    data = current.data or b""
+    data = current.content
     try:
         return decode(data) if encoding is None else decode_in(data, encoding, exact=True)
     except BinaryError as error:

@@ -66,13 +66,13 @@ def write_file(
 def _of_content(target: EditTarget, current: Current, content: str, newline: LineEnds = "keep") -> FileEdit:
     """Return the edit that gives a file a new content."""
     path = current.path
-    text, codec, before, notes = _fitted(content, current.data, target.encoding, newline)
+    text, codec, before, notes = _fitted(content, current.content, target.encoding, newline)
     if call_context.is_models_call():
-        check_line_numbers(ParameterName("content"), content, before or "")
+        check_line_numbers(ParameterName("content"), content, before)
     data = encoded(codec, text, path, target.context.limits)
     if data and is_named_notebook(path) and (problem := notebook_problem(text)):
         notes.append(f"warning: this is not a notebook: {problem}")
-    views = edit_view(path, before or ""), edit_view(path, text)
+    views = edit_view(path, before), edit_view(path, text)
     return FileEdit(current, *views, codec, data, replaces_all=True, notes=tuple(notes))
 
 
@@ -137,17 +137,16 @@ def make_directory(context: Context, path: str) -> DirectoryResult:
 
 
 def _fitted(
-    content: str, data: bytes | None, encoding: str | None, newline: LineEnds
-) -> tuple[str, Decoded, str | None, list[str]]:
+    content: str, data: bytes, encoding: str | None, newline: LineEnds
+) -> tuple[str, Decoded, str, list[str]]:
     """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF.
 
     Returns the new text, its codec, the text of the file before, and notes.
     """
-    present, notes = _present(data or b"", encoding)
-    before = None if data is None else present.text
-    target = present
+    present, notes = _present(data, encoding)
+    before, target = present.text, present
     if encoding is not None:
-        mark, marked = bom_of(data or b"")
+        mark, marked = bom_of(data)
         if newline == "given" or marked != codec_name(encoding):
             known = encoding != UNKNOWN_8BIT
             mark = _MARKS.get(codecs.lookup(encoding).name, b"") if known else b""
@@ -162,7 +161,7 @@ def _fitted(
     elif present.encoding != "utf-8":
         notes.append(f"the encoding of the file was kept ({present.encoding})")
     text = content.removeprefix("\ufeff") if target.bom else content
-    if call_context.is_models_call() and (restored := shown_characters(text, before or "")) != text:
+    if call_context.is_models_call() and (restored := shown_characters(text, before)) != text:
         text = restored
         notes.append("⟦U+…⟧ was written as the character that it stands for in the file")
     text, more = _with_newlines(text, before, newline)
@@ -180,9 +179,9 @@ def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
         return decode(b""), ["the file was binary and is text now"]
 
 
-def _with_newlines(text: str, before: str | None, newline: LineEnds) -> tuple[str, list[str]]:
+def _with_newlines(text: str, before: str, newline: LineEnds) -> tuple[str, list[str]]:
     """Return the text with its line ends as requested, and a note."""
-    old, new = newline_of(before or ""), newline_of(text)
+    old, new = newline_of(before), newline_of(text)
     if newline == "keep":
         if old != "\r\n" or new not in {"\n", "mixed"}:
             return text, []
@@ -233,7 +232,7 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
 
 def _stale(current: Current, last: ReadRecord) -> StaleError:
     """Return the error for another revision than the last one read, with a diff if both texts are known."""
-    path, data = current.path, current.data or b""
+    path, data = current.path, current.content
     details: dict[str, object] = {"path": path, "revision": current.revision, "shown_revision": last.revision}
     why, diff = f"{quote(path)} has {SINCE_SHOWN}", ""
     if last.text is not None and not is_binary(data):

@@ -289,8 +289,7 @@ class Batch:
             is_directory = isinstance(after, DirectoryNode)
             if after is None or (is_directory and isinstance(before, DirectoryNode)):
                 continue
-            is_inside = top is not None and path.startswith(f"{top.change.path}/")
-            if top is not None and is_inside:
+            if top is not None and path.startswith(f"{top.change.path}/"):
                 temporary = top.temporary + path[len(top.change.path) :]
             else:
                 temporary = step.temporary = self._new_temporary(os.path.dirname(path))

@@ -206,6 +206,11 @@ class Current(NamedTuple):
     revision: str | None
     node: FileNode | None = None
 
+    @property
+    def content(self) -> bytes:
+        """Its bytes, or none if it does not exist."""
+        return self.data or b""
+
     def node_with(self, data: bytes) -> FileNode:
         """Return the file with another content, and the same mode and owner."""
         mode, metadata = (0o666, None) if self.node is None else (self.node.mode, self.node.metadata)

@@ -107,7 +107,7 @@ def _carry_out(
     sizes = [
         node.size for each in changes for node in (each.before, each.after) if isinstance(node, FileNode)
     ]
-    max_bytes = max(context.limits.file_bytes, *sizes, 0)  # commands write larger files than other tools
+    max_bytes = max([context.limits.file_bytes, *sizes])  # commands write larger files than other tools
     if exempt := {path for part in plan.parts if part.step.label for path in part.paths}:
         # A command may delete a directory with protected files in it, and so may its undo.
         root = root.view(exempt=exempt)
