@@ -136,25 +136,21 @@ def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None
 
 def run_until(seconds_left: Callable[[], float], function: Callable[[], _R]) -> _R:
     """Run a function in a thread of its own; after its time leave it running and raise OverTimeError."""
-    context, ended = copy_context(), threading.Event()
-    outcome: list[_R] = []
-    failure: list[BaseException] = []
+    context = copy_context()
+    outcome: futures.Future[_R] = futures.Future()
 
     def work() -> None:
         try:
-            outcome.append(context.run(function))
+            outcome.set_result(context.run(function))
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-            failure.append(error)
-        ended.set()
+            outcome.set_exception(error)
 
     threading.Thread(target=work, name="agentfs-tool", daemon=True).start()
-    while not ended.wait(min(max(seconds_left(), 0), call_context.POLL)):
+    while not futures.wait([outcome], min(max(seconds_left(), 0), call_context.POLL)).done:
         call_context.step(0)
-        if seconds_left() <= 0 and not ended.is_set():
+        if seconds_left() <= 0 and not outcome.done():
             raise call_context.OverTimeError
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    return outcome.result()
 
 
 async def run_until_on_loop(seconds_left: Callable[[], float], awaitable: Awaitable[Any]) -> Any:
