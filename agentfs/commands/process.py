@@ -23,6 +23,8 @@ from agentfs.limits import Limits
 
 _GRACE_SECONDS = 0.2  # after the direct child has ended
 _TERM_SECONDS = 1.0  # between TERM and KILL
+_END_SECONDS = 5.0  # until processes that have left the group are gone
+_PAUSE_SECONDS = 0.001  # between two looks at them
 POLL_SECONDS = 0.05  # between two looks at the call's cancellation
 _READ_BYTES = 64 * 1024
 _TAIL_BYTES = 256 * 1024
@@ -176,12 +178,14 @@ class Process:
             os.killpg(self._child.pid, number)
 
     def _kill_escaped(self) -> None:
-        """Kill the processes that have left the group."""
-        for _ in range(20):  # they may keep forking
-            # While a process executes a program, its environment is empty, so look twice.
-            found = self.others() or self.others()
+        """Kill the processes that have left the group, and wait until they are gone."""
+        until = time.monotonic() + _END_SECONDS
+        looks = 2  # while a process executes a program, its environment is empty
+        while looks and time.monotonic() < until:
+            found = self.others()
             for process in found:
                 with suppress(OSError):
                     os.kill(process, signal.SIGKILL)
-            if not found:
-                return
+            looks = 2 if found else looks - 1
+            if looks:
+                time.sleep(_PAUSE_SECONDS)  # on a busy machine, killed processes end only then
