@@ -33,8 +33,10 @@ GIT_DISCOVERY_ACROSS_FILESYSTEM
 # No colours, pagers, editors or questions, for which a command would wait.
 _SETTINGS = """
 TERM=dumb NO_COLOR=1 PAGER=cat GIT_PAGER=cat EDITOR=true GIT_EDITOR=true GIT_TERMINAL_PROMPT=0
-DEBIAN_FRONTEND=noninteractive
+DEBIAN_FRONTEND=noninteractive npm_config_update_notifier=false
 """
+# Without a terminal, vim waits for keys for ever, after the commands of its arguments.
+_VIM = "if !has('ttyin') | call timer_start(100, {-> execute('cquit')}) | endif"
 _STAGED_SETTINGS = "TMPDIR=/tmp"  # its own
 
 
@@ -108,4 +110,4 @@ def environment_of(given: Mapping[str, str] | None, *, is_staged: bool = False) 
     allowed = {*_ALLOWED.split(), *NAMED_BY.split()}
     found = {name: text for name, text in os.environ.items() if name in allowed or name.startswith("LC_")}
     found |= {name: value for name, _, value in (each.partition("=") for each in settings)}
-    return {"PATH": os.defpath, **found, **(given or {})}
+    return {"PATH": os.defpath, "VIMINIT": _VIM, **found, **(given or {})}

@@ -194,6 +194,7 @@ sqlite3 new.db 'create table t (x); insert into t values (1)'
 node -e 'require("fs").writeFileSync("n.json", JSON.stringify({a: 1}))'
 node --test
 npm test
+npm init
 npm pkg set description=changed
 npm run build
 echo 'ignored change' > build/out.log

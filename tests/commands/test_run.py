@@ -5,6 +5,7 @@
 import os
 import resource
 import shlex
+import shutil
 import sys
 import time
 
@@ -38,6 +39,9 @@ RESULTS = {
     "a killed command has the status of a shell": ("kill -9 $$", {}, {"exit_status": 137, "stdout": b""}),
     "regression_processes_that_end_with_a_command_are_counted": ("nohup sleep 60 > /dev/null 2>&1 & echo started", {}, {
         "text~": "1 process in the background: ended with the command"}),
+    "regression_vim_ends_without_a_terminal": ("vim README; echo $?", {"timeout": 20}, {
+        "timed_out": False, "stdout~": b"\n1\n", "stderr~": b"Input is not from a terminal"} if shutil.which("vim") else {}),
+    "interactive programs end": ("less README; python3; bash -i; cat; read x", {"timeout": 20}, {"exit_status": 1, "timed_out": False}),
     "no process in the background": ("echo x | cat; (exit 3)", {}, {"text!": "in the background"}),
     "regression_a_server_that_reaches_its_timeout_is_not_only_given_more_time": ("sleep 60", {"timeout": 0.3}, {"text~": "start it with `&`"}),
 }  # fmt: skip
