@@ -127,9 +127,10 @@ class Workspace:
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root or a mount; `invalid_argument` for a
-                mount that is not one free name, or overlaps the root; `unsupported` on Windows. For the
-                state directory: `invalid_argument` if it is not outside the tree, or belongs to another
-                tree or program; `busy`; `io` if it is damaged.
+                mount that is not one free name, or overlaps the root; `unsupported` on Windows, or if the
+                policy stages commands and the system cannot. For the state directory: `invalid_argument`
+                if it is not outside the tree, or belongs to another tree or program; `busy`; `io` if it is
+                damaged.
         """
         self.policy = policy or Policy()
         self.limits = limits or Limits()
@@ -141,6 +142,8 @@ class Workspace:
         self._root = Root(root, self.policy, made)
         import_before_writes(self._root.path)
         try:
+            if self.policy.run == "staged":
+                commands.sandbox.find_sandbox(commands.stage.stage_places(self._root.path))
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)

@@ -137,13 +137,14 @@ def _unsupported(reason: str) -> UnsupportedSystemError:
     """Return the error for a system without a sandbox, with what to install or enable."""
     hint = (
         "It needs namespaces of users, and overlays that do not lie on overlays. In a container, allow them,"
-        " for example with `--security-opt seccomp=unconfined`; or use Policy(run='recorded')."
+        " for example with `--security-opt seccomp=unconfined`"
     )
     for path, value in _REFUSING.items():
         if contents(path).strip() == value.encode():
-            hint = f"{path} is {value}: allow user namespaces, or use Policy(run='recorded')."
+            hint = f"{path} is {value}: allow user namespaces"
     if "bubblewrap" in reason:
         wanted = ".".join(map(str, _OLDEST))
-        hint = f"Install bubblewrap {wanted} or newer, for example with the extra `run` of this package."
+        hint = f"Install bubblewrap {wanted} or newer, for example with the extra `run` of this package"
+    hint += "; or use Policy(run='recorded')."
     message = f"This system cannot stage a command: {reason}."
     return UnsupportedSystemError(message, hint=hint, details={"reason": reason})

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import agentfs
@@ -163,7 +164,7 @@ class Server:
 
     def _allowed_root(self, root: str) -> str:
         """Return the canonical path of a root: inside that of the command line, and not protected."""
-        with Workspace(self._root, policy=self._policy) as outer:
+        with Workspace(self._root, policy=replace(self._policy, run=None)) as outer:
             outer.stat(root or ".")
             path = os.path.realpath(os.path.join(outer.root, root))
             names = os.path.relpath(path, outer.root).split(os.sep)

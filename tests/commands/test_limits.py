@@ -16,7 +16,6 @@ from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.commands import sandbox
 from tests.commands.conftest import PID, running, wait_for_stages
 from tests.conftest import public_directory
-from tests.history.judges import snapshot
 from tests.kit import put, refused
 
 PYTHON = shlex.quote(sys.executable)  # as a word of a command line
@@ -174,22 +173,20 @@ def bubblewrap(tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_the_reason_of_the_system_is_given(opened, tree, bubblewrap, version, error, reason, hint):
     bubblewrap(version, error)
-    before = snapshot(tree)
-    raised = refused(lambda: opened("staged").run("touch made"), "unsupported")
+    raised = refused(lambda: opened("staged"), "unsupported")
     assert reason in raised.details["reason"]
     assert hint in raised.hint
     assert "recorded" in raised.hint
-    assert snapshot(tree) == before
     assert opened("recorded").run("touch made").confinement == "recorded"
 
 
 def test_an_old_bubblewrap_is_not_used(opened, tree, bubblewrap, monkeypatch):
     monkeypatch.setattr(sandbox, "_OLDEST", (99, 0))
     bubblewrap("bubblewrap 0.8.0", "")
-    error = refused(lambda: opened("staged").run("touch made"), "unsupported")
+    error = refused(lambda: opened("staged"), "unsupported")
     assert "which has no overlays" in error.details["reason"]
     assert "Install bubblewrap 99.0 or newer" in error.hint
-    assert not (tree / "made").exists()
+    assert "recorded" in error.hint
 
 
 SOMEBODY = 65534
