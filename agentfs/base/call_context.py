@@ -63,6 +63,7 @@ class Execution:
         self._entries = self._reported = 0
         self._lock = threading.Lock()
         self.is_abandoned = False  # True if the call was cancelled
+        self.is_done = False  # True if a cancellation comes too late, and the call returns its result
         self._changing = False
         self._question: Any = None
         self._forward: Callable[[], bool] | None = None

@@ -69,6 +69,8 @@ class Runner:
             while waits and not done.done():
                 with suppress(asyncio.CancelledError):  # cancelled again
                     await asyncio.wait([done])
+            if call.is_done and done.done():
+                return done.result()
             raise
 
     @asynccontextmanager

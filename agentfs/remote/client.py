@@ -258,6 +258,8 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
                 raise
         if call is not None and call.is_abandoned and found.get("cancelled") is True:
             raise call_context.Cancelled
+        if call is not None:
+            call.is_done = effect == "execute"
         return _value_of(found, returns, applied=None if changes else False, raised=raised)
 
 

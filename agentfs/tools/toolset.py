@@ -297,7 +297,8 @@ class Toolset:
         """Run a call like `call` in a thread; an `async` function runs on the event loop.
 
         When it is cancelled, a search stops soon. A change that has begun is completed before the
-        cancellation is raised. An `async` function is cancelled where it waits.
+        cancellation is raised; a staged command whose changes were applied returns its result. An `async`
+        function is cancelled where it waits.
 
         Args:
             name: The name of the tool.
