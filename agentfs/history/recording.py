@@ -47,6 +47,7 @@ class OpenRecording:
     has_failed: bool = False  # True if its block has ended, but its end failed
     parts: list[Step] = field(default_factory=list[Step])
     lost: dict[str, None] = field(default_factory=dict[str, None])
+    touched: dict[str, None] = field(default_factory=dict[str, None])  # only their times were changed
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
@@ -185,6 +186,7 @@ class OpenRecordings:
         scan = self._scan(opened)
         changes, lost = scan.difference()
         opened.lost |= dict.fromkeys(lost)
+        opened.touched |= dict.fromkeys(scan.touched)
         opened.not_covered = scan.not_covered
         author, found = ("command", opened.label), tuple(with_moves(changes))
         step = Step(found, time.time(), opened.label, tuple(opened.lost), author)
@@ -262,14 +264,9 @@ def _total(parts: Sequence[Step]) -> list[Change]:
 
 
 def recorded_result(
-    opened: OpenRecording,
-    may_show: MayShow,
-    *,
-    touched: Sequence[str] = (),
-    more_notes: Sequence[str] = (),
-    can_undo: bool = True,
+    opened: OpenRecording, may_show: MayShow, *, more_notes: Sequence[str] = (), can_undo: bool = True
 ) -> RecordedResult:
-    """Return the result of a recording that has ended; of `touched` paths, only the times were changed."""
+    """Return the result of a recording that has ended."""
     changes, display = _total(opened.parts), opened.root.display_path
     patches, missing = bounded_patches(changes, may_show)
     patch = b"".join(patches.values())
@@ -280,8 +277,9 @@ def recorded_result(
         notes.append(f"changed, but not kept for undo: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     unseen = [f"{count} {reason}" for reason, count in sorted(not_covered.items()) if reason in UNSEEN]
+    touched = sorted(opened.touched.keys() - {*opened.lost, *(each.path for each in changes)})
     if touched:
-        notes.append(f"only the time was changed: {name_paths(touched)}")
+        notes.append(f"only the time was changed: {name_paths([*map(display, touched)])}")
     notes += more_notes
     advice = Advice("undo takes it back: ", call("undo")) if can_undo and len(opened.parts) == 1 else ""
     ending = footer(advice, f"not recorded: {', '.join(unseen)}" if unseen else "")

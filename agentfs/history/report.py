@@ -342,7 +342,7 @@ def _what_happened(name: str, clash: Clash) -> str:
     if expected is None:
         return f"{name} was created"
     if isinstance(found, FileNode) and isinstance(expected, FileNode):
-        if found.digest == expected.digest:
+        if found.digest == expected.digest and found.mode != expected.mode:
             return f"The mode of {name} was changed"
         return f"{name} was changed" + (f" ({line_ranges(lines)})" if lines else "")
     return f"{name} was replaced"

@@ -93,7 +93,13 @@ class Basis(NamedTuple):
 
 
 class Scan:
-    """One scan of the tree; `paths` has what was found, and `left_out` counts what was not entered."""
+    """One scan of the tree.
+
+    Attributes:
+        paths: What was found; the root has the path "".
+        left_out: Counts of what was not entered.
+        touched: After `difference`, the files of which only the time is different.
+    """
 
     def __init__(
         self,
@@ -115,8 +121,9 @@ class Scan:
         is_local = not any(without_events(tree.handle.fd) for tree in self._root.trees)
         # A change after this time may be missed unless the times before it are settled.
         self._began = file_clock() - (0 if is_local else TIME_RESOLUTION)
-        self.paths, self.left_out = dict[str, Seen](), Counter[str]()
         top = Status.of(self._root.trees.status(""))
+        self.paths, self.left_out = {"": Seen(None, top)}, Counter[str]()
+        self.touched = list[str]()
         if last is not None and last[:-1] == (ignored, limits, top) and self._is_as_before():
             self.paths, self.left_out = old, last.left_out
         else:
@@ -171,6 +178,11 @@ class Scan:
             change = Change(path, before and before.node, after and after.node)
             if not is_same_node(change.before, change.after):
                 changes.append(change)
+            elif before and after and before.status and after.status:
+                if before.status[:3] != after.status[:3]:
+                    lost.append(path)
+                elif _is_file(after.node) and before.status.modified != after.status.modified:
+                    self.touched.append(path)
         return changes, self._summed_up(lost)
 
     def _summed_up(self, paths: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentfs.base.visible import to_json
 from agentfs.errors import AgentFSError, RefusedError
-from agentfs.fs import quote
+from agentfs.fs import directories_above, quote
 from agentfs.history.log import net_changes
 from agentfs.history.report import name_paths
 from agentfs.history.scan import LEFT_OUT, Scan
@@ -67,8 +67,9 @@ def _judge(workspace: Any, position: int, result: RunResult | None) -> None:
         rest = f", except {name_paths(lost)}, whose content is not kept" if lost else ""
         outcome = f"{ended}; what it has changed was taken back{rest}."
         try:
-            host = workspace.host
-            host.undo(len(steps), [host._root.display_path(each.path) for each in changes])
+            host, paths = workspace.host, {each.path for each in changes}
+            tops = [each for each in paths if paths.isdisjoint(directories_above(each))]
+            host.undo(len(steps), [*map(host._root.display_path, tops)])
         except AgentFSError as failed:
             outcome = f"{ended}; what it has changed was not taken back: {failed.message}"
         error.details["places"] = [*error.places(), outcome]
