@@ -19,23 +19,23 @@ MOST = {
     ("mcp",): 260,
     ("frameworks",): 594,
     ("dialects",): 2_376,
-    ("remote",): 723,
-    ("branches",): 399,
+    ("remote",): 726,
+    ("branches",): 398,
     ("store",): 425,
-    ("commands",): 2_035,
-    ("tools", "arguments", "habits"): 1_844,
+    ("commands",): 2_085,
+    ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_116,
-    ("history",): 2_755,
-    ("reading", "shown"): 1_205,
-    ("search", "patterns"): 2_772,
+    ("history",): 2_759,
+    ("reading", "shown"): 1_204,
+    ("search", "patterns"): 2_771,
     ("watch",): 1_116,
     ("tree",): 1_044,
     ("text",): 953,
-    ("fs",): 2_724,
-    ("base",): 679,
-    ("",): 1_509,  # the modules at the top
+    ("fs",): 2_726,
+    ("base",): 682,
+    ("",): 1_511,  # the modules at the top
 }
 
 

@@ -71,9 +71,8 @@ def merge_branch(
                 each |= {"branch": _text(change.after), "parent": _text(change.before)}
             error.hint = "Change the branch so that it fits, or merge other `paths`."
             raise
-        changes = [each for each in found.changes if not each.changes_nothing]
         before = log.position
-        result = apply_merged(around, changes, effects, masks, label, preview=preview)
+        result = apply_merged(around, found.changes, effects, masks, label, preview=preview)
         if not preview:
             steps = enumerate(log.after(before), start=before + 1)
             number = next((number for number, step in steps if step.label == label), 0)

@@ -1,9 +1,10 @@
 """Apply the effects of a staged command as one batch: judged, merged, recorded as one step, or refused."""
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+import os
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, set_times
@@ -18,7 +19,7 @@ from agentfs.fs.apply import Applied, directories_above
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
 from agentfs.history.recording import OpenRecording, recorded_result
-from agentfs.history.report import changed_meanwhile, clash_error, name_paths
+from agentfs.history.report import changed_meanwhile, clash_error, name_paths, path_notes
 from agentfs.history.scan import with_moves
 from agentfs.history.step_merge import Clash, merge_nodes
 from agentfs.limits import Limits
@@ -77,6 +78,7 @@ def merge_effects(
         AgentFSError: `conflict`, if others have changed the same lines, or a path whose base is not known.
     """
     root, bases = around.root.top, dict(bases)
+    effects.touched = {path for path in effects.touched if not _is_changed(root, path, since)}
     for change in (each for step in around.journal.log.after(since.position) for each in step.changes):
         bases.setdefault(change.path, change.before)
     found, clashes = Merged([], [], []), list[Clash]()
@@ -84,8 +86,8 @@ def merge_effects(
         call_context.check()
         path, present, after = change.path, change.before, change.after
         if path not in bases:
-            is_new = _is_new(change, since)
-            if present != after and (is_new or _is_changed(root, change, since)):
+            is_new, is_file = _is_new(change, since), not isinstance(present, DirectoryNode | None)
+            if present != after and (is_new or (is_file and _is_changed(root, path, since))):
                 clashes.append(Clash(path, None if is_new else present, present))
             found.changes.append(change)
             continue
@@ -95,6 +97,11 @@ def merge_effects(
         elif bases[path] not in (present, after):
             (found.equal if present == after else found.merged).append(path)
         found.changes.append(Change(path, present, node))
+    directories = [each for each in found.changes if isinstance(each.before, DirectoryNode)]
+    gone = {each.path for each in directories if not isinstance(each.after, DirectoryNode)}
+    for change in found.changes:  # what others have created in a directory that is gone
+        if change.after is not None and not gone.isdisjoint(directories_above(change.path)):
+            clashes.append(Clash(change.path, None, change.before))
     if clashes:
         clashes.sort(key=lambda each: each.path)
         raise clash_error(clashes, root, done="applied")
@@ -119,6 +126,7 @@ def apply_merged(
     root, journal, limits = around.root, around.journal, around.limits
     for path in [each.path for each in merged if is_lost_object(each)]:
         effects.leave("removal of a git object", path)
+    merged = [each for each in merged if not each.changes_nothing or each.path in effects.touched]
     merged = [each for each in merged if not is_lost_object(each)]
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
     freed = {each.path for each in merged if each.path in effects.free and not _is_obeyed(each, root)}
@@ -136,7 +144,7 @@ def apply_merged(
     changes = with_moves(merged)
     of_git = {each.path: top for each in changes if (top := git_directory(each.path))}
     kept = tuple(each for each in changes if each.path not in of_git)
-    touched = [each.path for each in kept if each.changes_nothing]
+    touched = effects.touched = _touched(root, changes, effects)
     unkept = {*_too_large(kept, limits), *touched, *of_git}
     lost = tuple(sorted(unkept.difference(touched, of_git) | {*of_git.values()}))
     kept = tuple(each for each in changes if each.path not in unkept)
@@ -146,7 +154,8 @@ def apply_merged(
         nonlocal kept
         recorded = tuple(each for each in made if each.path not in unkept)
         with journal.logging_step(recorded, label=label, lost=lost) as kept:
-            yield made
+            stored = {each.path: each for each in kept}  # with contents that stay when the files are gone
+            yield tuple([stored.get(each.path, each) for each in made])
 
     applied = Applied()
     if changes and not preview:
@@ -156,26 +165,24 @@ def apply_merged(
             conflict=lambda change, found: changed_meanwhile(change, found, root),
             log_step=log_step,
         )
-        set_times(root, changes, effects)
+    if not preview:
+        own = {each.path for each in changes if each.after is effects.changes[each.path].after}
+        set_times(root, own | touched, effects)
     step = Step(kept, label=label, lost=lost)
-    return result_of(around, step, effects, applied.notes, touched=touched, can_undo=not preview)
+    return result_of(around, step, effects, applied.notes, can_undo=not preview)
 
 
 def result_of(
-    around: Surroundings, step: Step, effects: Effects, notes: Sequence[str] = (), **said: Any
+    around: Surroundings, step: Step, effects: Effects, notes: Sequence[str] = (), *, can_undo: bool = True
 ) -> RecordedResult:
-    """Return the changes of a staged command as those of a recording, with what else is `said` of it."""
+    """Return the changes of a staged command as those of a recording."""
     root, left = around.root, sorted(effects.not_applied.items())
     not_covered = {what: len(paths) for what, paths in left}
     opened = OpenRecording(step.label, root, around.limits, around.journal, not_covered=not_covered)
     opened.parts = [step] if step.changes else []
-    opened.lost = dict.fromkeys(step.lost)
-    left_out = [f"not applied: {what}: {_named(root, paths)}" for what, paths in left]
-    return recorded_result(opened, around.may_show, more_notes=[*left_out, *notes], **said)
-
-
-def _named(root: Root, paths: Iterable[str]) -> str:
-    return name_paths([*map(root.display_path, sorted(paths))])
+    opened.lost, opened.touched = dict.fromkeys(step.lost), dict.fromkeys(effects.touched)
+    named = path_notes(root.display_path, {f"not applied: {what}": sorted(paths) for what, paths in left})
+    return recorded_result(opened, around.may_show, more_notes=[*named, *notes], can_undo=can_undo)
 
 
 def _without_refused(
@@ -197,12 +204,6 @@ def _without_refused(
     return [each for each in changes if git_directory(each.path) not in tops and not stays(each)]
 
 
-def is_touched(root: Root, change: Change, effects: Effects) -> bool:
-    """Return True if only the time of a file is different."""
-    status, time = status_of(root, change.path), effects.times.get(change.path)
-    return status is not None and time not in (None, status.st_mtime_ns)
-
-
 def _is_new(change: Change, since: Since) -> bool:
     """Return True if another program has created or deleted a path since the effects began."""
     directory, _, name = change.path.rpartition("/")
@@ -210,11 +211,26 @@ def _is_new(change: Change, since: Since) -> bool:
     return names is not None and (name in names) is not (change.before is not None)
 
 
-def _is_changed(root: Root, change: Change, since: Since) -> bool:
+def _is_changed(root: Root, path: str, since: Since) -> bool:
     """Return True if another program has changed or deleted a path since the effects began."""
-    is_file = not isinstance(change.before, DirectoryNode | None)
-    status = status_of(root, change.path)
-    return is_file and (status is None or status.st_ctime_ns > since.began)  # an mtime may be in the future
+    status = status_of(root, path)
+    return status is None or status.st_ctime_ns > since.began  # an mtime may be in the future
+
+
+def _touched(root: Root, changes: Sequence[Change], effects: Effects) -> set[str]:
+    """Return the paths of which only the time is different.
+
+    Rules judge those of files. They keep the times of directories and links as they are.
+    """
+    known = {os.path.dirname(each.path) for each in changes}  # whose times follow from these changes
+    known |= {each.path for each in changes if not each.changes_nothing}
+    found = {path for path in effects.touched if not (path in known or git_directory(path))}
+    if root.access is None and not any(map(root.is_protected, found)):
+        return found
+    judged = {each.path for each in changes}
+    for path in found - judged:
+        effects.leave("time", path)
+    return found & judged
 
 
 def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collection[str]) -> set[str]:

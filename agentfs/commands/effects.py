@@ -12,7 +12,7 @@ from agentfs.base import call_context
 from agentfs.base.advice import plural
 from agentfs.commands.git_index import with_assumed
 from agentfs.commands.git_settings import git_directory
-from agentfs.commands.hidden_files import LONGEST
+from agentfs.commands.hidden_files import LONGEST, status_of
 from agentfs.commands.masks import Mask
 from agentfs.commands.stage import OPAQUE, Stage
 from agentfs.commands.system import contents, entries
@@ -25,6 +25,7 @@ _OVERLAY = "user.overlay."  # the extended attributes of the overlay itself
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1024 * 1024
 _FILE_MODE, _DIRECTORY_MODE = 0o777, 0o3777  # the bits of a mode that are applied
+_TOP_MODE = 0o1777  # the kernel may drop the setgid bit of a directory for a stage
 
 
 @dataclass
@@ -33,13 +34,15 @@ class Effects:
 
     Attributes:
         changes: The changes, by path, directories before their entries.
-        times: The time of modification that each file in the overlay has.
+        times: The time of modification that each node in the overlay has.
+        touched: The paths at which the tree has another time.
         free: Paths that may change although their names are protected: they went with a directory.
         not_applied: Paths with something that the tree does not get, by what it is.
     """
 
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     times: dict[str, int] = field(default_factory=dict[str, int])
+    touched: set[str] = field(default_factory=set[str])
     free: set[str] = field(default_factory=set[str])
     not_applied: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
@@ -74,6 +77,9 @@ def effects_of(
             found.leave("copy of a protected file", path)
         else:
             reader.add_change(path, status)
+    for tree in root.trees:
+        if not tree.is_read_only:
+            reader.note_top(tree.path)
     return found
 
 
@@ -214,6 +220,21 @@ class _Reader:
         except ProtectedError:  # whether it may change is decided later
             return self._root.view(exempt=[path]).node(path, max_bytes=size, is_kept=False)
 
+    def note_top(self, path: str) -> None:
+        """Record what has happened to the directory at the top of a tree."""
+        status, below = os.lstat(self._full(path)), self._root.trees.status(path)
+        if (status.st_mode ^ below.st_mode) & _TOP_MODE:
+            self.found.leave("mode", path)
+        if not self._root.trees.others:  # places for them may have been made in it
+            self._note_time(path, status)
+        self._note_attributes(path)
+
+    def _note_time(self, path: str, status: os.stat_result) -> None:
+        self.found.times[path] = status.st_mtime_ns
+        below = status_of(self._root, path)
+        if below is not None and below.st_mtime_ns != status.st_mtime_ns:
+            self.found.touched.add(path)
+
     def _node(self, path: str, status: os.stat_result) -> Node | None:
         mode = status.st_mode
         if stat.S_ISDIR(mode):
@@ -224,7 +245,6 @@ class _Reader:
         if _is_removal(status):
             return None
         kept = stat.S_IMODE(mode) & _FILE_MODE
-        self.found.times[path] = status.st_mtime_ns
         pieces = partial(self._pieces, path)
         return FileNode(kept, *revision_and_size(pieces()), pieces, Metadata(kept))
 
@@ -232,7 +252,8 @@ class _Reader:
         """Record the metadata of a node that is not applied to the tree."""
         found, mode = self.found, status.st_mode
         there: Metadata | None = getattr(before, "metadata", None)
-        if status.st_uid != (there.owner[0] if there and there.owner else os.geteuid()):
+        owner = (there and there.owner) or (os.geteuid(), status.st_gid)
+        if (status.st_uid, status.st_gid) != owner:
             found.leave("owner", path)
         if stat.S_IMODE(mode) & ~(_DIRECTORY_MODE if stat.S_ISDIR(mode) else _FILE_MODE):
             found.leave("setuid or setgid bit", path)
@@ -240,9 +261,13 @@ class _Reader:
             if (identity := (status.st_dev, status.st_ino)) in self._links:
                 found.leave("hard link", path)
             self._links.add(identity)
+        self._note_time(path, status)
+        self._note_attributes(path)
+
+    def _note_attributes(self, path: str) -> None:
         above, below = (_attributes(each) for each in (self._full(path), self._root.trees.path_on_disk(path)))
         if {name: value for name, value in above.items() if not name.startswith(_OVERLAY)} != below:
-            found.leave("extended attribute", path)
+            self.found.leave("extended attribute", path)
 
     def _pieces(self, path: str) -> Iterator[bytes]:
         mask = self._masks.get(path)
@@ -273,12 +298,15 @@ def _attributes(path: str) -> dict[str, bytes]:
     return {}
 
 
-def set_times(root: Root, changes: Iterable[Change], effects: Effects) -> None:
-    """Give changed files the times of modification of the overlay, except those with others' changes too."""
-    for path in (each.path for each in changes if each.after is effects.changes[each.path].after):
+def set_times(root: Root, paths: Iterable[str], effects: Effects) -> None:
+    """Give changed nodes the times of modification of the overlay."""
+    for path in effects.times.keys() & paths:
         directory, _, name = path.rpartition("/")
-        with suppress(AgentFSError, OSError), root.open_directory(display_name(directory)) as opened:
-            status = os.stat(name, dir_fd=opened.handle, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and path in effects.times:
-                times = status.st_atime_ns, effects.times[path]
+        try:
+            with root.open_directory(display_name(directory)) as opened:
+                name = name or "."  # the top
+                accessed = os.stat(name, dir_fd=opened.handle, follow_symlinks=False).st_atime_ns
+                times = accessed, effects.times[path]
                 os.utime(name, ns=times, dir_fd=opened.handle, follow_symlinks=False)
+        except (AgentFSError, OSError):
+            effects.leave("time", path)

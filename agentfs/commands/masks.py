@@ -68,6 +68,7 @@ class Masks:
         with suppress(FileNotFoundError, NotADirectoryError):  # it has just vanished
             status = os.lstat(os.path.join(overlay.root, below))
             if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+                self._made.setdefault(overlay.upper, os.stat(overlay.root))
                 self._make_directories(overlay, os.path.dirname(below))
                 full = os.path.join(overlay.upper, below)
                 _make(full, status, content)

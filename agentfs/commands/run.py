@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, call, plural
-from agentfs.commands.apply_effects import apply_merged, is_touched, merge_effects, result_of
+from agentfs.commands.apply_effects import apply_merged, merge_effects, result_of
 from agentfs.commands.background import BackgroundCommands, Command
 from agentfs.commands.effects import Effects, effects_of
 from agentfs.commands.masks import read_masks
@@ -167,10 +167,12 @@ def _take_effects(
     try:
         with call_context.uncounted(), call_context.limited(around.limits.apply_timeout, apart=True):
             effects = effects_of(process.stage, process.masks, root, around.limits.snapshot_bytes)
-            found = merge_effects(around, effects, process.since, {}, once=True).changes
-            changes = [each for each in found if not each.changes_nothing or is_touched(root, each, effects)]
+            changes = merge_effects(around, effects, process.since, {}, once=True).changes
             given = around, changes, effects, process.masks, label
-            return call_context.run_to_end(lambda: apply_merged(*given, preview=request.preview))
+            result = call_context.run_to_end(lambda: apply_merged(*given, preview=request.preview))
+            if (call := call_context.current.get()) is not None:
+                call.is_done = True
+            return result
     except AgentFSError as error:
         after_command(error, process.captured, process.exit_status)
         raise

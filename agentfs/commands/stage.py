@@ -79,7 +79,9 @@ class Stage:
         if not os.path.isdir(upper):
             os.mkdir(work, 0o700)
             os.mkdir(upper)
-            make_alike(upper, os.stat(root))
+            below = os.stat(root)
+            make_alike(upper, below)
+            os.utime(upper, ns=(below.st_atime_ns, below.st_mtime_ns))
         return overlay
 
     def upper_path(self, root: Root, real_path: str) -> str:

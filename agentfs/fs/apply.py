@@ -222,7 +222,9 @@ class Batch:
             if isinstance(before, FileNode) and isinstance(found, FileNode):
                 seen, is_settled = found.seen, found.is_settled
                 before = with_values(before, metadata=found.metadata, seen=seen, is_settled=is_settled)
-            wanted.append(with_values(change, before=found if isinstance(found, DirectoryNode) else before))
+            if not (isinstance(after, FileNode) and change.changes_nothing):
+                old = found if isinstance(found, DirectoryNode) else before
+                wanted.append(with_values(change, before=old))
         return wanted
 
     def _carry_out(self, steps: Sequence[_Step]) -> Applied:

@@ -1,6 +1,7 @@
 """Every difference that a command makes is applied, undone and named, or named as what it is."""
 
 # ruff: noqa: E501 - a row of a table is one line
+import errno
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from tests.history.judges import snapshot
 from tests.kit import put, refused
 
 NOTHING = "Nothing was changed."
+OWNER = ["chown 1234", "chgrp 1234"] if os.geteuid() == 0 else []
 
 
 @pytest.fixture
@@ -85,13 +87,54 @@ def test_a_touched_file_is_judged_as_edited(opened, tree):
     assert (tree / "src/a.py").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("command", ["echo x > b", "touch b", "chmod 600 b"])
+SET = 'python3 -c \'import os; os.setxattr("{}", "user.x", b"y")\''
+
+
+@pytest.mark.parametrize(("way", "command", "said"), [
+    ("staged", "touch -d 2020-01-01 src", 'only the time was changed: "src"'),
+    ("staged", "touch -d 2020-01-01 .", 'only the time was changed: "."'),
+    ("staged", "chmod 700 .", 'not applied: mode: "."'),
+    ("staged", SET.format("."), 'not applied: extended attribute: "."'),
+    ("staged", SET.format("src/a.py"), 'not applied: extended attribute: "src/a.py"'),
+    ("staged", "chmod u+s README", 'not applied: setuid or setgid bit: "README"'),
+    ("staged", "mkfifo src/fifo", 'not applied: special file: "src/fifo"'),
+    *(("staged", f"{each} README src", 'not applied: owner: "README", "src"') for each in OWNER),
+    ("recorded", "touch -d 2020-01-01 README", 'only the time was changed: "README"'),
+    ("recorded", "chmod 700 .", 'not kept for undo: "."'),
+    ("recorded", "chmod u+s README", 'not kept for undo: "README"'),
+    *(("recorded", f"{each} README src", 'not kept for undo: "README", "src"') for each in OWNER),
+])  # fmt: skip
+def test_regression_every_difference_of_metadata_is_applied_or_named(opened, tree, way, command, said):
+    result = opened(way).run(command)
+    assert said in result.text
+    assert "not applied" in result.text or NOTHING not in result.text
+    if "touch" in command:
+        assert (tree / command.split()[-1]).stat().st_mtime < 1_600_000_000
+
+
+def test_the_time_of_a_directory_is_not_changed_under_rules_or_after_another_program(opened, tree):
+    before = (tree / "src").stat().st_mtime_ns
+    assert 'not applied: time: "src"' in opened("staged", deny=["change(README)"]).run("touch src").text
+    assert (tree / "src").stat().st_mtime_ns == before
+    with meanwhile((tree / "src/theirs").touch):
+        opened("staged").run(f"touch -d 2020-01-01 src; {MEANWHILE}")
+    assert (tree / "src").stat().st_mtime_ns > before
+
+
+@pytest.mark.parametrize("command", ["echo x > b", "chmod 600 b"])
 def test_regression_the_loss_of_a_hard_link_is_told(staged, tree, command):
     """The notes of applying were dropped: also on owners that could not be kept."""
     (tree / "b").write_text("b\n")
     os.link(tree / "b", tree / "c")
     assert "2 hard links; the other names keep the old content" in staged.run(command).text
     assert (tree / "c").read_text() == "b\n"
+
+
+def test_regression_a_touched_file_is_not_replaced(staged, tree):
+    (tree / "b").write_text("b\n")
+    os.link(tree / "b", tree / "c")
+    assert "hard link" not in staged.run("touch -d 2020-01-01 b").text
+    assert (tree / "c").stat().st_mtime == (tree / "b").stat().st_mtime < 1_600_000_000
 
 
 def test_hard_links_are_applied_as_copies_and_named(staged, tree):
@@ -129,6 +172,30 @@ def test_regression_what_another_does_meanwhile_is_a_conflict_and_stays(staged, 
     with Workspace(tree) as other, meanwhile(act, other):
         refused(lambda: staged.run(f"{command}; {MEANWHILE}"), "conflict")
     assert snapshot(tree) == snapshot(alone)
+
+
+@pytest.mark.parametrize("command", ["rm -r src", "rm -r src; echo x > src"])
+def test_regression_a_file_of_this_workspace_in_a_deleted_directory_is_a_conflict(staged, tree, command):
+    """The removal failed half way, and the files that it had removed did not come back."""
+    before = snapshot(tree)
+    with meanwhile(staged.write, "src/mine", "m\n"):
+        refused(lambda: staged.run(f"{command}; {MEANWHILE}"), "conflict")
+    (tree / "src/mine").unlink()
+    assert snapshot(tree) == before
+
+
+def test_regression_what_fails_half_way_is_restored(staged, tree, monkeypatch):
+    """Contents of removed files were read from where they no longer were."""
+    before = snapshot(tree)
+    staged.run("true")
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "fails")
+
+    monkeypatch.setattr("os.rmdir", fail)
+    refused(lambda: staged.run("rm -r src; echo more >> README"), "io")
+    monkeypatch.undo()
+    assert snapshot(tree) == before
 
 
 def test_what_both_have_done_is_no_conflict(staged, tree):

@@ -4,6 +4,7 @@
 
 import asyncio
 import re
+import threading
 import time
 from functools import partial
 
@@ -50,6 +51,10 @@ NAMES = "printf x > out/a.lock; printf y > out/b.lock; printf z > n"
         # A test that wrote `README` overwrote it unasked.
         *(("staged", {"allow": ["read", "change(src/**)", "run(sh *)"]}, each) for each in (
             "sh -c 'echo x > README'", "sh -c 'touch src/n; touch n'", "touch src/other")),
+        ("staged", {"deny": ["delete(src/**)"]}, "rm src/a.py; touch made"),
+        ("staged", {"ask": ["edit"], "allow": ["run", "change"], **REFUSING}, "echo more >> README; touch made"),
+        # What it had changed was not taken back.
+        ("recorded", {"deny": ["delete(src/**)"]}, "rm -r src; echo file > src"),
         *(("staged", {"deny": ["change(src/**)"]}, each) for each in ("mv src other", "touch fine; echo > src/new")),
         *(("recorded", {kind: ["read(src/**)"]}, "ls") for kind in ("deny", "ask")),
         # Its changes could not be taken back.
@@ -230,6 +235,31 @@ async def test_a_cancelled_call_ends_its_command(opened, place, way, tree):
             await task
         assert not running(sleep), "it has ended when the cancellation is raised"
         assert way == "recorded" or not (tree / "made").exists()
+
+
+@pytest.mark.parametrize("place", ["local", "connect"])
+async def test_regression_a_call_whose_changes_are_applied_when_it_is_cancelled_returns(
+    opened, place, tree, monkeypatch
+):
+    """It raised, as if nothing was changed."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*_):
+        begun.set()
+        go_on.wait(5)
+
+    monkeypatch.setattr("agentfs.commands.apply_effects.set_times", slow)
+    policy = Policy(run="staged")
+    ws = opened("staged") if place == "local" else connect(open_pipe(policy=policy), tree, policy=policy)
+    with ws:
+        task = asyncio.create_task(ws.tools(["run"]).acall("run", {"command": "touch made"}))
+        await asyncio.to_thread(begun.wait, 20)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        go_on.set()
+        result = await task
+    assert result.success
+    assert (tree / "made").exists()
 
 
 @WAYS
