@@ -1,5 +1,6 @@
 """Commands in the background: each recorded as a step of its own until it ends or is stopped."""
 
+import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
 _MOST_COMMANDS = 64
 _POLL_SECONDS = 0.05  # between two looks at `stop`
 _MOST_BYTES = 30_000  # the most output in one answer
+# The begin of a character in UTF-8, whose other bytes are missing.
+_CUT = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 
 
 class Command:
@@ -66,6 +69,8 @@ class Command:
         shown = data[:_MOST_BYTES]
         if len(shown) < len(data):
             shown = shown[: shown.rfind(b"\n") + 1] or shown
+        if running or len(shown) < len(data):
+            shown = _CUT.sub(b"", shown)
         end, left_out = start + len(shown), start - max(offset, 0)
         state = "is running" if running else f"has ended with exit status {status}"
         following = call("output", id=self.id, offset=end) if running or end < captured.total else None

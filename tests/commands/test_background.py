@@ -66,18 +66,34 @@ def test_unknown_ids_are_not_found(recorded):
     refused(lambda: recorded.stop("c9"), "not_found")
 
 
+def all_output(ws, name):
+    """Return the output of a command that has ended, from its pages."""
+    wait_for(lambda: not ws.output(name).running)
+    lines, part = [], ws.output(name, 0)
+    while True:
+        shown = part.text.partition("\n")[2]
+        lines.append(shown.rpartition("\n[")[0] if part.next else shown)
+        if part.next is None:
+            return lines
+        offset, part = part.offset, ws.output(name, part.offset)
+        assert part.offset > offset
+
+
 def test_long_output_is_read_in_parts(recorded):
     command = recorded.run("seq 1 50000", background=True)
-    wait_for(lambda: not recorded.output(command.id).running)
-    text, part = "", recorded.output(command.id, 0)
-    while True:
-        lines = part.text.partition("\n")[2]
-        text += f"{lines.rpartition(chr(10) + '[')[0] if part.next else lines}\n"
-        if part.next is None:
-            break
-        offset, part = part.offset, recorded.output(command.id, part.offset)
-        assert part.offset > offset
-    assert text.split() == [str(n) for n in range(1, 50_001)]
+    assert "\n".join(all_output(recorded, command.id)).split() == [str(n) for n in range(1, 50_001)]
+
+
+def test_regression_pages_of_output_end_at_characters(recorded):
+    command = recorded.run("echo -n x; yes é€𝄞 | head -9000 | tr -d '\\n'", background=True)
+    assert "".join(all_output(recorded, command.id)) == "x" + "é€𝄞" * 9000
+    command = recorded.run(
+        r"printf 'a\xe2\x82'; while [ ! -e go ]; do sleep .05; done; printf '\xac'", background=True
+    )
+    wait_for(lambda: "a" in recorded.output(command.id).text.partition("\n")[2])
+    assert recorded.output(command.id).offset == 1
+    recorded.run("touch go")
+    assert all_output(recorded, command.id) == ["a€"]
 
 
 PROGRAM = f"""
