@@ -146,8 +146,6 @@ class _Tree:
                 self._make_directories(path, by_path)
             if is_target:
                 self._move(by_path[sources[path]], change, unread=unread)
-            elif not unread and is_same_node(present, change.before):
-                self._nodes[path] = change.after
             elif unread and change.before is None:  # nothing can be moved here
                 self.clashes[path] = Clash(path, None, self._node(path))
             else:

@@ -383,10 +383,7 @@ class Walk:
 
 def _is_too_long(directory: Directory, name: str) -> bool:
     """Return True if the paths of entries in a subdirectory could be too long to be used."""
-    longest = max(directory.path, directory.real_path, key=len)
-    if 4 * (len(longest) + 2 * MAX_NAME_BYTES) < MAX_PATH_BYTES and longest.count("/") + 3 < MAX_PARTS:
-        return False
-    path = f"{longest}/{name}".encode("utf-8", "surrogatepass")
+    path = f"{max(directory.path, directory.real_path, key=len)}/{name}".encode("utf-8", "surrogatepass")
     return path.count(b"/") + 2 > MAX_PARTS or len(path) + MAX_NAME_BYTES + 1 > MAX_PATH_BYTES
 
 
