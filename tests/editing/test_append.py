@@ -1,9 +1,6 @@
 """`append`: lines are added, nothing else changes, and no line of a concurrent writer is lost."""
 
 import codecs
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
@@ -107,25 +104,3 @@ def test_a_file_created_meanwhile_with_the_same_text_is_appended_to(ws, tmp_path
     monkeypatch.setattr(write, "encoded", encoded)
     ws.append("f", "same\n")
     assert (tmp_path / "f").read_text() == "same\nsame\n"
-
-
-WRITER = """
-import sys
-from agentfs import Workspace
-with Workspace(sys.argv[1]) as ws:
-    for number in range(40):
-        ws.append("log", f"{sys.argv[2]} {number}\\n")
-"""
-
-
-@pytest.mark.full
-def test_two_processes_lose_no_line(tmp_path):
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], cwd=Path(__file__).parents[2])
-        for name in "ab"
-    ]
-    assert [writer.wait() for writer in writers] == [0, 0]
-    lines = (tmp_path / "log").read_text().splitlines()
-    for name in "ab":
-        assert [line for line in lines if line[0] == name] == [f"{name} {number}" for number in range(40)]
-    assert len(lines) == 80

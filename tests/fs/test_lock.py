@@ -17,14 +17,14 @@ from tests import kit
 from tests.fs.mechanisms import change
 from tests.kit import in_a_fork, in_threads
 
-COUNT = """
+APPEND = """
 import sys
-from agentfs.fs import Root, lock
-from agentfs.policy import Policy
+from agentfs import Limits, Workspace
+from agentfs.fs import lock
 lock.WAIT = 600  # a slow machine must not end the test
-with Root(sys.argv[1], Policy()) as root:
-    for _ in range(int(sys.argv[2])):
-        root.update("n", lambda now: (b"%d" % (int(now.data) + 1), None), max_bytes=99)
+with Workspace(sys.argv[1], limits=Limits(timeout=600)) as ws:
+    for number in range(int(sys.argv[2])):
+        ws.append("log", f"{sys.argv[3]} {number}\\n")
 """
 HOLD = """
 import os, sys, time
@@ -56,13 +56,13 @@ def held(tree, forks=False):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("times", [300, pytest.param(5000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [100, pytest.param(2000, marks=pytest.mark.long)])
 def test_two_processes_on_one_file_lose_nothing(tree, times):
-    (tree / "n").write_bytes(b"0")
-    command = [sys.executable, "-c", COUNT, str(tree), str(times)]
-    running = [subprocess.Popen(command) for _ in range(2)]
+    command = [sys.executable, "-c", APPEND, str(tree), str(times)]
+    running = [subprocess.Popen([*command, name]) for name in "ab"]
     assert [each.wait() for each in running] == [0, 0]
-    assert int((tree / "n").read_bytes()) == 2 * times
+    lines = (tree / "log").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{name} {number}" for name in "ab" for number in range(times))
 
 
 @pytest.mark.parametrize("forks", [False, True])
