@@ -174,14 +174,6 @@ async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
     assert (tmp_path / "f").read_text() == lines(30).replace(":0", ":5")
 
 
-def test_the_tests_keep_their_locks_to_themselves():
-    """In this process and those that it starts, so that they share their locks."""
-    ask = "from agentfs.fs import lock; print(next(lock.usable_directories('/another')))"
-    started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
-    assert started.strip() == next(lock.usable_directories("/another"))
-    assert started.startswith(os.environ["AGENTFS_TESTS_HOME"])
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_batch_and_single_changes_of_its_files_exclude_one_another(

@@ -103,9 +103,7 @@ async def test_each_question_of_a_call_is_asked_once(tree, mode):
         async with Client(server, mode=mode, elicitation_callback=user) as connected:
             done = await connected.call_tool("note", {"content": "new"})
     assert not done.is_error, told(done)
-    assert [each.partition(".")[0] for each in user.asked] == [
-        "note wants to change files that it finds", "note wants to change note",
-    ]  # fmt: skip
+    assert ["note.txt" in each for each in user.asked] == [False, True]
     assert (tree / "note.txt").read_text() == "new"
 
 
