@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentfs.base import call_context
 from agentfs.commands.effects import Effects, set_times
 from agentfs.commands.git_index import masks_in_index
-from agentfs.commands.git_settings import git_directory, is_lost_object, permitted
+from agentfs.commands.git_settings import git_directory, is_lost_object, refused_paths
 from agentfs.commands.hidden_files import status_of
 from agentfs.commands.masks import Mask
 from agentfs.commands.request import Surroundings
@@ -130,8 +130,7 @@ def apply_merged(
     merged = [each for each in merged if not is_lost_object(each)]
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
     freed = {each.path for each in merged if each.path in effects.free and not _is_obeyed(each, root)}
-    exempt = permitted(merged, root) | _made_with_directories(merged, root, hidden) | freed
-    refused = {each.path for each in merged if root.is_protected(each.path)} - exempt
+    refused = refused_paths(merged, root, _made_with_directories(merged, root, hidden) | freed)
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
     merged = _without_refused(merged, effects, masks_in_index(merged, hidden), _EMPTIED)
     if others := sorted(path for path in refused if not git_directory(path)):
@@ -159,7 +158,7 @@ def apply_merged(
 
     applied = Applied()
     if changes and not preview:
-        applied = root.view(exempt=exempt).apply(
+        applied = root.view(exempt=[each.path for each in changes]).apply(
             changes,
             max_bytes=limits.snapshot_bytes,
             conflict=lambda change, found: changed_meanwhile(change, found, root),

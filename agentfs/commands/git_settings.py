@@ -6,7 +6,7 @@ repository that a command makes anew may have what `git init` and `git clone` wr
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from agentfs.fs import Change, DirectoryNode, FileNode, Root
@@ -38,6 +38,7 @@ _DATA = {"refs", "logs", "lfs", "rr-cache", "sequencer"}
 _STATE = re.compile(
     r"(?:.*_)?head|index|packed-refs|shallow|(?:merge|bisect)_.*|auto_merge|(?:commit|tag)_editmsg|squash_msg"
 )
+_OBEYED = {"config", "config.worktree", "hooks", "info", "commondir"}
 _OBJECT = re.compile(r"/objects/(?:[0-9a-f]{2}|pack|info)(?:/|$)")
 _OBJECT_NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]+|pack/pack-[0-9a-f]+\.(?:pack|idx)")
 _FACTS_ON_OBJECTS = {"packs", "commit-graph", "commit-graphs"}  # and not `alternates`
@@ -74,35 +75,40 @@ def has_settings(path: str) -> bool:
     return fold(name) == "config" and ".git" in map(fold, above.split("/"))
 
 
-def permitted(changes: Sequence[Change], root: Root) -> set[str]:
-    """Return the protected paths in directories of git that a command may change.
+def refused_paths(changes: Sequence[Change], root: Root, free: Collection[str]) -> set[str]:
+    """Return the paths that a command may not change: protected ones, and settings and hooks of git.
 
-    Such a directory is recognised by what it holds, whatever its name, so that a submodule called `hooks`
-    has hooks that are not touched. Its configuration and its hooks are among them only if the command has
-    made it, and nothing is if git would not recognise it afterwards.
+    A directory of git is recognised by what it holds, whatever its name, so that a submodule called `hooks`
+    has hooks that are not touched. Its configuration and its hooks may change only if the command has made
+    it, and nothing in `.git` may if git would not recognise it afterwards. `free` are other permitted paths.
     """
     after = {each.path: each.after for each in changes}
-    protected = [each for each in changes if root.is_protected(each.path)]
 
     @cache
     def holds(directory: str) -> tuple[bool, bool]:
         """Return whether a directory was one of git before the command, and whether it is one now."""
-        marks = [f"{directory}/{mark}" for mark in _MARKS]
+        marks = [os.path.join(directory, mark) for mark in _MARKS]
         before = {mark: os.path.lexists(root.trees.path_on_disk(mark)) for mark in marks}
         return all(before.values()), all(after[m] if m in after else before[m] for m in marks)
 
-    def may_change(change: Change) -> bool:
+    def is_refused(change: Change) -> bool:
         parts = change.path.split("/")
-        above = ["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)]  # the nearest first
-        directory = next((each for each in above if any(holds(each))), None)
-        if directory is None:  # the directory itself: it may be made, and its mode may change
+        is_protected = root.is_protected(change.path) and change.path not in free
+        if not is_protected and (change.after is None or _OBEYED.isdisjoint(parts)):
+            return False
+        lengths = range(len(parts) - 1, -1, -1)  # of the paths above, the nearest first
+        length = next((each for each in lengths if any(holds("/".join(parts[:each])))), None)
+        if length is None:  # the directory itself: it may be made, and its mode may change
             is_made = isinstance(change.after, DirectoryNode) or _is_worktree(change, root)
-            return fold(parts[-1]) == ".git" and is_made
-        before, now = holds(directory)
-        inside = [*map(fold, parts[directory.count("/") + 1 :])]
-        return now and (_is_harmless(change, inside) or (not before and _is_of_a_new_one(change, inside)))
+            return is_protected and not (fold(parts[-1]) == ".git" and is_made)
+        before, now = holds("/".join(parts[:length]))
+        inside = [*map(fold, parts[length:])]
+        is_new = not before and _is_of_a_new_one(change, inside)
+        return (is_protected or inside[0] in _OBEYED) and not (
+            now and (is_new or _is_harmless(change, inside))
+        )
 
-    return {each.path for each in protected if may_change(each)}
+    return {each.path for each in changes if is_refused(each)}
 
 
 def _is_worktree(change: Change, root: Root) -> bool:

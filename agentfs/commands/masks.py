@@ -18,6 +18,7 @@ from agentfs.commands.repository import Repository
 from agentfs.commands.stage import OPAQUE, Overlay, Stage, make_alike
 from agentfs.commands.system import contents
 from agentfs.fs import Root
+from agentfs.fs.path import is_in
 
 _SPECIAL = re.compile(rb"[\\*?\[\]!# ]")  # in a pattern of an exclude file
 
@@ -65,7 +66,8 @@ class Masks:
 
     def put_in(self, overlay: Overlay, below: str, content: bytes = b"") -> Mask | None:
         """Create a mask in an overlay; a link has none, but its target has."""
-        with suppress(FileNotFoundError, NotADirectoryError):  # it has just vanished
+        # It has just vanished, or a branch has something else there.
+        with suppress(FileNotFoundError, NotADirectoryError, FileExistsError):
             status = os.lstat(os.path.join(overlay.root, below))
             if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
                 self._made.setdefault(overlay.upper, os.stat(overlay.root))
@@ -78,21 +80,29 @@ class Masks:
         return None
 
     def _make_directories(self, overlay: Overlay, below: str) -> None:
-        """Create the directories of a path in an upper layer, with the modes that they have below it."""
+        """Create the directories of a path in an upper layer, or those of a branch; for now to write in."""
         full = os.path.join(overlay.upper, below)
         if below and full not in self._made:
             self._make_directories(overlay, os.path.dirname(below))
-            if os.path.lexists(full) and stat.S_ISDIR(os.lstat(full).st_mode):
-                return  # in the layer of a branch
-            self._made[full] = os.lstat(os.path.join(overlay.root, below))
-            os.mkdir(full)
-            make_alike(full, self._made[full])
+            is_there = os.path.lexists(full) and stat.S_ISDIR(os.lstat(full).st_mode)
+            status = os.lstat(full if is_there else os.path.join(overlay.root, below))
+            if not is_there:
+                os.mkdir(full)
+            self._made[full] = status
+            os.chmod(full, stat.S_IRWXU)
 
-    def hide_from_git(self, repository: Repository, above: Iterable[str]) -> None:
-        """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask."""
-        index, exclude = f".git/{repository.index_path}", ".git/info/exclude"
+    def hide_from_git(self, repository: Repository, above: Iterable[str], git: str = ".git") -> None:
+        """Let git take the tracked files as unchanged, and ignore the others, so that it adds no mask.
+
+        Args:
+            repository: The repository.
+            above: Hidden files outside the root.
+            git: The directory of git in the root.
+        """
+        index, exclude = f"{git}/{repository.index_path}", f"{git}/info/exclude"
         hidden = [os.path.join(self._root.path, each) for each in self.found if ".git" not in each.split("/")]
-        tops = {os.fsencode(os.path.relpath(each, repository.top)) for each in (*hidden, *above)}
+        inside = [each for each in (*hidden, *above) if is_in(each, repository.top)]
+        tops = {os.fsencode(os.path.relpath(each, repository.top)) for each in inside}
         data = contents(self._root.trees.path_on_disk(index)) if tops else b""
         if not data:
             return
@@ -106,9 +116,10 @@ class Masks:
             source = contents(self._root.trees.path_on_disk(exclude))
             self.put(exclude, b"\n".join([source, *lines, b""]), ())
 
-    def restore_times(self) -> None:
-        """Give the directories above masks the times of those below."""
+    def restore_directories(self) -> None:
+        """Give the directories above masks the modes, owners and times of those below."""
         for full, status in reversed(self._made.items()):
+            make_alike(full, status)
             os.utime(full, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 

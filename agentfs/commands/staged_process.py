@@ -12,6 +12,7 @@ from agentfs.commands.hidden_files import Sweep
 from agentfs.commands.masks import Mask, Masks
 from agentfs.commands.outside import outside_of
 from agentfs.commands.process import Process
+from agentfs.commands.repository import Repository
 from agentfs.commands.request import CommandRequest, Surroundings
 from agentfs.commands.sandbox import Sandbox, find_sandbox
 from agentfs.commands.stage import Stage, stage_places
@@ -135,6 +136,9 @@ def inside_of(
     above = filter(os.path.isabs, seen.hidden)
     beside = [each for each in above if not (is_in(each, root.path) or is_in(each, repository.git))]
     masks.hide_from_git(repository, beside)
+    for git in [each for each, names in seen.names.items() if each.endswith("/.git") and "HEAD" in names]:
+        place = os.path.join(root.path, git)
+        masks.hide_from_git(Repository(os.path.dirname(place), place), (), git)
     if repository.top != root.path:
         overlay = stage.add_overlay(repository.top, is_read_only=True)
         for path in sorted(beside):
@@ -142,7 +146,7 @@ def inside_of(
         # The root is a file system of its own below the top of the repository.
         across = ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"]
         shown = [*overlay.arguments(repository.top), *shown, *across]
-    masks.restore_times()
+    masks.restore_directories()
     mounted = [each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")]
     shown += [each for point in mounted for each in ("--ro-bind", point, point)]
     for path in map(os.path.realpath, (*around.private, *lock_directories(os.geteuid()))):

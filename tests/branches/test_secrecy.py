@@ -1,6 +1,7 @@
 """Attacks by the commands of a branch, which must not show secrets."""
 
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -115,3 +116,13 @@ def test_a_branch_whose_processes_have_ended_is_not_lost(branch, tree):
     (tree / ".env.local").write_text(SECRET)
     assert branch.run("cat .env.local; echo x > n").stdout == b""
     assert [each.path for each in branch.merge().files] == ["n"]
+
+
+def test_regression_a_branch_of_a_repository_is_opened_again(opened, tree, tmp_path):
+    """The settings of git had a mask from the first time."""
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    ws = opened(state=tmp_path / "state")
+    for _ in range(2):
+        with ws.branch("one") as branch:
+            assert branch.run("cat .env; echo more >> src/b.py; git status --short").exit_status == 0
+    assert ws.branch("one").read("src/b.py").content == "b\nmore\nmore\n"

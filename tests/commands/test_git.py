@@ -20,7 +20,7 @@ from agentfs.errors import ProtectedError
 from tests.commands.conftest import NAMES, SECRET, git
 from tests.conftest import needs
 from tests.history.judges import snapshot
-from tests.kit import put
+from tests.kit import put, refused
 
 pytestmark = needs("git")
 
@@ -182,6 +182,22 @@ def test_regression_a_submodule_has_protected_hooks_whatever_its_name(staged, re
     subprocess.run(plant, shell=True, cwd=repository, check=True)
     git(repository / "libs" / name, "checkout", "-q", "-b", "another")
     assert proof.exists(), "the naive way runs it"
+
+
+@pytest.mark.parametrize("change", [
+    "echo x > store/hooks/post-update", "git -C store config core.fsmonitor 'touch owned'",
+    "mkdir x; cd x; mkdir objects refs; cp ../store/HEAD ../store/config .; git config core.fsmonitor x",
+])  # fmt: skip
+def test_regression_a_directory_of_git_has_protected_settings_whatever_its_name(staged, repository, change):
+    git(repository, "clone", "-q", "--bare", ".", "store")
+    before = snapshot(repository)
+    assert refused(lambda: staged.run(change)).code == "protected"
+    assert snapshot(repository) == before
+    pushed = staged.run(
+        "git push -q store main:topic && git clone -q --bare --no-hardlinks store copy", env=NAMES
+    )
+    assert pushed.exit_status == 0, pushed.text
+    assert git(repository / "copy", "branch", "--format=%(refname:short)") == "main\ntopic\n"
 
 
 @pytest.mark.parametrize("name", ["COMMIT_EDITMSG", "logs/HEAD", "refs/heads/main", "index", "ORIG_HEAD"])

@@ -195,7 +195,7 @@ SOMEBODY = 65534
 def used(top) -> list:
     try:
         with Workspace(top, policy=Policy(run="staged")) as ws:
-            result = ws.run("cat .env; id -u; echo new > a; mkdir d; chmod 600 a; exit 3")
+            result = ws.run("cat .env ro/.env; id -u; echo new > a; mkdir d; chmod 600 a; exit 3")
             changed = sorted(each.path for each in result.changes.files)
             ws.undo()
             nested = ws.run("unshare -U true").exit_status
@@ -208,7 +208,8 @@ def used(top) -> list:
 def test_another_user_stages_commands_too(monkeypatch):
     with public_directory() as top:
         monkeypatch.setenv("HOME", str(top))
-        put(top, {"a": "old", ".env": "TOKEN=hunter2"})
+        put(top, {"a": "old", ".env": "TOKEN=hunter2", "ro/.env": "TOKEN=hunter2"})
+        (top / "ro").chmod(0o555)
         used(top)  # loads the modules, which perhaps only root can read
         for path in (top, *top.iterdir()):
             os.chown(path, SOMEBODY, SOMEBODY)

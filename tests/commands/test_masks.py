@@ -105,6 +105,22 @@ def test_regression_git_sees_no_change_in_tracked_protected_files(staged, reposi
     assert git(repository, "status", "--short") == ""
 
 
+@pytest.mark.parametrize("below", ["sub", "dep"])
+def test_regression_git_sees_no_change_in_a_repository_below_or_in_a_mount(tree, tmp_path, below):
+    for place in (tree / "sub", tmp_path / "dep"):
+        put(place, {"own.key": SECRET, "a": "1\n"})
+        git(place, "init", "-q", "-b", "main")
+        git(place, "add", ".")
+        git(place, "commit", "-qm", "one")
+    with Workspace(tree, policy=Policy(run="staged"), mounts={"dep": tmp_path / "dep"}) as ws:
+        result = ws.run(f"cd {below}; git status --short; echo 2 > a; git commit -qam two", env=NAMES)
+    assert (result.exit_status, result.stdout) == (0, b"")
+    assert "not applied" not in result.text
+    place = (tree if below == "sub" else tmp_path) / below
+    assert git(place, "show", "--stat", "--format=").split()[0] == "a"
+    assert git(place, "status", "--short") == ""
+
+
 @pytest.mark.parametrize("command", [
     "git add --renormalize .", "git add -f conf/server.key .env", "git commit -qm key conf/server.key",
     "cd conf && git add . && cd .. && git update-index --index-version 4",
