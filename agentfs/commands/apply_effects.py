@@ -129,8 +129,7 @@ def apply_merged(
     merged = [each for each in merged if not each.changes_nothing or each.path in effects.touched]
     merged = [each for each in merged if not is_lost_object(each)]
     hidden = [path for path, mask in masks.items() if mask.hides]  # others have the content of their masks
-    freed = {each.path for each in merged if each.path in effects.free and not _is_obeyed(each, root)}
-    refused = refused_paths(merged, root, _made_with_directories(merged, root, hidden) | freed)
+    refused = refused_paths(merged, root, _free_paths(merged, root, hidden, effects.free))
     merged = _without_refused(merged, effects, {path: path for path in refused}, _OBEYED)
     merged = _without_refused(merged, effects, masks_in_index(merged, hidden), _EMPTIED)
     if others := sorted(path for path in refused if not git_directory(path)):
@@ -232,11 +231,13 @@ def _touched(root: Root, changes: Sequence[Change], effects: Effects) -> set[str
     return found & judged
 
 
-def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collection[str]) -> set[str]:
-    """Return the created paths with a read-protected name in a directory that the command has made too.
+def _free_paths(
+    changes: Sequence[Change], root: Root, hidden: Collection[str], freed: Collection[str]
+) -> set[str]:
+    """Return `freed`, and the created paths with a read-protected name in a directory that is created too.
 
     They hold nothing of the user, such as a key for the tests of a package. Copies of masks are not among
-    them. Neither are repositories without a work tree, whose settings run code.
+    them. Neither is new content that programs obey: write-protected, or in a repository.
     """
     made = {each.path for each in changes if each.before is None and isinstance(each.after, DirectoryNode)}
     names = {fold(path.rpartition("/")[2]) for path in hidden}
@@ -245,16 +246,13 @@ def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Collec
         path, after = change.path, change.after
         above, _, name = path.rpartition("/")
         is_copy = isinstance(after, FileNode) and not after.size and fold(name) in names
-        return above in made and not is_copy and not _is_obeyed(change, root)
+        is_made = change.before is None and above in made and not is_copy
+        in_repository = any(fold(each).endswith(".git") for each in path.split("/"))
+        is_old = after is None or change.changes_nothing
+        is_obeyed = not is_old and (in_repository or root.unwritable.covers(path))
+        return (is_made or path in freed) and not is_obeyed
 
-    return {each.path for each in changes if each.before is None and each.after and is_free(each)}
-
-
-def _is_obeyed(change: Change, root: Root) -> bool:
-    """Return True for new content that programs obey: at a write-protected path, or in a repository."""
-    in_repository = any(fold(each).endswith(".git") for each in change.path.split("/"))
-    is_new = change.after is not None and not change.changes_nothing
-    return is_new and (in_repository or root.unwritable.covers(change.path))
+    return {each.path for each in changes if is_free(each)}
 
 
 def _too_large(changes: Sequence[Change], limits: Limits) -> list[str]:
