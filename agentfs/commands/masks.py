@@ -70,7 +70,6 @@ class Masks:
         with suppress(FileNotFoundError, NotADirectoryError, FileExistsError):
             status = os.lstat(os.path.join(overlay.root, below))
             if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-                self._made.setdefault(overlay.upper, os.stat(overlay.root))
                 self._make_directories(overlay, os.path.dirname(below))
                 full = os.path.join(overlay.upper, below)
                 _make(full, status, content)
@@ -81,9 +80,10 @@ class Masks:
 
     def _make_directories(self, overlay: Overlay, below: str) -> None:
         """Create the directories of a path in an upper layer, or those of a branch; for now to write in."""
-        full = os.path.join(overlay.upper, below)
-        if below and full not in self._made:
-            self._make_directories(overlay, os.path.dirname(below))
+        full = os.path.join(overlay.upper, below).rstrip("/")
+        if full not in self._made:
+            if below:
+                self._make_directories(overlay, os.path.dirname(below))
             is_there = os.path.lexists(full) and stat.S_ISDIR(os.lstat(full).st_mode)
             status = os.lstat(full if is_there else os.path.join(overlay.root, below))
             if not is_there:
