@@ -174,7 +174,8 @@ def test_deny_rules_do_not_catch_arguments(line):
     ("git commit *", "git 'commit x'", False), ("find . -name *", "find . -name '*.py'", True),
     ("*a*b*c", "xaxbxc", True), ("*a*b*c", "xbxaxc", False), ("ab*bc", "abc", False), ("*", "a | b", True),
     ("*", "x=1 a", False), ("*", "a > f", False), ("*", "for x in a; do b; done", False),
-    ("*", "$x", False), ("*", "", False), ("[ *", "[ -f x ]", True), ("a.b", "axb", False),
+    ("*", 'a "$(b)"', False), ("*", "$x", False), ("*", "", False), ("[ *", "[ -f x ]", True),
+    ("a.b", "axb", False),
 ])  # fmt: skip
 def test_allow(pattern, line, expected):
     assert allows([pattern], line) is expected

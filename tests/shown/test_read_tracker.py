@@ -46,6 +46,7 @@ def test_versions_of_a_file_are_known_each_for_itself(records, whole, partly):
     ([(1, 5)], ReplacedLines(3, 8, 3, 4), 6, ((1, 3),)),
     ([(1, 10)], ReplacedLines(0, 10, 0, 0), 0, ()),
     ([(3, 6)], ReplacedLines(4, 4, 4, 5), 11, ((3, 7),)),
+    ([(3, 6)], ReplacedLines(2, 3, 2, 4), 12, ((3, 7),)),
 ])  # fmt: skip
 def test_read_lines_move_with_their_text(ranges, hunk, total, expected):
     tracker = ReadTracker()
