@@ -22,7 +22,7 @@ MOST = {
     ("remote",): 726,
     ("branches",): 398,
     ("store",): 425,
-    ("commands",): 2_103,
+    ("commands",): 2_114,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,

@@ -129,10 +129,11 @@ def inside_of(
     for tree in root.trees.others.values():
         overlay = stage.add_overlay(tree.source, is_read_only=tree.is_read_only)
         shown += overlay.arguments(os.path.join(root.path, tree.path) if tree.mount else tree.source)
-    masks = Masks(root, stage)
+    masks, hidden = Masks(root, stage), dict[str, bytes]()  # what is seen at each path outside
     for path in sorted(each for each in seen.hidden if not os.path.isabs(each)):
         source = root.trees.path_on_disk(path)
-        masks.put(path, shown_settings(contents(source)) if has_settings(path) else b"")
+        hidden[source] = shown_settings(contents(source)) if has_settings(path) else b""
+        masks.put(path, hidden[source])
     above = filter(os.path.isabs, seen.hidden)
     beside = [each for each in above if not (is_in(each, root.path) or is_in(each, repository.git))]
     masks.hide_from_git(repository, beside)
@@ -146,9 +147,19 @@ def inside_of(
         # The root is a file system of its own below the top of the repository.
         across = ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"]
         shown = [*overlay.arguments(repository.top), *shown, *across]
+    mounted = {each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")}
+    for point in sorted(mounted):
+        directory, name = os.path.split(os.path.relpath(point, root.path))
+        if root.unreadable_names(directory, [name]):
+            continue  # its mask is shown
+        if os.path.isdir(point):
+            overlay = stage.add_overlay(point, is_read_only=True)
+            for path in (each for each in hidden if is_in(each, point)):
+                masks.put_in(overlay, os.path.relpath(path, point), hidden[path])
+            shown += overlay.arguments(point)
+        else:
+            shown += ["--ro-bind", point, point]
     masks.restore_directories()
-    mounted = [each.point for each in syscalls.mount_table() if each.point.startswith(f"{root.path}/")]
-    shown += [each for point in mounted for each in ("--ro-bind", point, point)]
     for path in map(os.path.realpath, (*around.private, *lock_directories(os.geteuid()))):
         is_seen = view.shows(path) or (is_in(path, repository.top) and repository.top != root.path)
         shown += ["--tmpfs", path] if is_seen and os.path.isdir(path) else []  # directories of agentfs itself

@@ -313,6 +313,27 @@ def test_regression_sockets_in_the_trees_are_not_reached(place):
         assert b"reached" in subprocess.check_output(["bash", "-c", f"{REACH} {dep}/socket"])
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_regression_what_is_mounted_in_the_tree_is_hidden_too(place):
+    """A bind mount of the system, such as a volume of a container, was shown without masks."""
+    root = place / "root"
+    pairs = [(put(place / "secret"), put(root / ".env", "")), (place / "volume", root / "volume")]
+    put(place / "volume/deep/.env")
+    put(place / "volume/plain", "plain\n")
+    (root / "volume").mkdir()
+    for source, target in pairs:
+        if subprocess.run(["mount", "--bind", source, target], capture_output=True, check=False).returncode:
+            pytest.skip("this system mounts nothing")
+    try:
+        found = ran(root, "cat .env volume/deep/.env volume/plain; ls -A volume; echo x > volume/new")
+        assert SECRET not in found
+        assert found.startswith("plain\ndeep\nplain\n")
+        assert "Read-only file system" in found
+    finally:
+        for _, target in pairs:
+            subprocess.run(["umount", target], check=True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read them")
 def test_regression_what_only_root_may_read_in_etc_is_empty(place):
     assert "root:" in Path("/etc/shadow").read_text()
