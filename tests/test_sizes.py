@@ -26,7 +26,7 @@ MOST = {
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 677,
     ("providers",): 282,
-    ("editing",): 2_116,
+    ("editing",): 2_120,
     ("history",): 2_759,
     ("reading", "shown"): 1_204,
     ("search", "patterns"): 2_771,

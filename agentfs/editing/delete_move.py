@@ -1,5 +1,6 @@
 """`delete` and `move` of files, links and directories, so that `undo` can take them back."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -46,6 +47,7 @@ _MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one cal
 _FAULTS = (AccessError, ContentError, SpecialFileError, DeniedError)
 
 
+_FINAL_SLASH = re.compile(r"(?<=[^/])(?:/\.?)+\Z")
 _TYPES: dict[str, EntryType] = {"f": "file", "d": "directory", "l": "symlink", "o": "other"}
 
 
@@ -67,7 +69,9 @@ def delete_path(context: Context, path: str, *, recursive: bool) -> DeleteResult
 
 
 def _entry(root: Root, path: str, done: str) -> tuple[Entry, str]:
-    """Return the entry at a path, and its real path; refuse the root."""
+    """Return the entry at a path, and its real path; refuse the root. A final `/` does not follow a link."""
+    bare = _FINAL_SLASH.sub("", path)
+    path = bare if root.entry(bare).type == "symlink" else path
     entry, real_path = root.entry(path), root.real_path(path)
     if not real_path:
         raise RefusedError(f"The workspace root cannot be {done}.", details={"path": path})

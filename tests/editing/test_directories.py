@@ -452,6 +452,22 @@ def test_links_are_deleted_and_not_followed(top, tmp_path):
     assert os.readlink(top / "d/out") == str(out)
 
 
+@pytest.mark.parametrize("path", ["link/", "link//", "link/.", "link/./"])
+def test_regression_a_final_slash_does_not_lead_through_a_link(top, path):
+    """The directory behind the link was deleted or moved, and the answer said "Deleted "link"."."""
+    (top / "link").symlink_to("d")
+    before = snapshot(top)
+    with Workspace(top) as ws:
+        assert ws.move(path, "moved").path == "link"
+        assert os.readlink(top / "moved") == "d"
+        ws.undo()
+        assert ws.delete(path, recursive=True).type == "symlink"
+        assert not os.path.lexists(top / "link")
+        ws.undo()
+        refused(lambda: ws.delete("f/"), "not_a_directory")
+    assert snapshot(top) == before
+
+
 @pytest.mark.parametrize("path", [".", "d/..", "ROOT"])
 def test_the_root_is_not_deleted(top, path):
     before = snapshot(top)
