@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_120,
     ("history",): 2_759,
     ("reading", "shown"): 1_204,
-    ("search", "patterns"): 2_771,
+    ("search", "patterns"): 2_761,
     ("watch",): 1_116,
     ("tree",): 1_044,
     ("text",): 953,

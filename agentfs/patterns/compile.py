@@ -38,7 +38,7 @@ class Pattern:
     plan: Plan
     tail: Any  # the compiled tail of the plan, or None
     longest: int  # the longest line (with `multiline`: text) that takes bounded memory
-    repeated: list[str]  # regexes of the characters that are repeated without a bound
+    repeated: tuple[str, ...]  # regexes of the characters that are repeated without a bound
 
     @cached_property
     def run(self) -> Any:
@@ -161,14 +161,14 @@ def _check_bounds(syntax: Syntax) -> None:
             raise InvalidPatternError(message, hint=hint, details={"position": token.start})
 
 
-def _repeated(syntax: Syntax) -> list[str]:
+def _repeated(syntax: Syntax) -> tuple[str, ...]:
     """Return what is repeated without a bound: characters, or groups and references to them as `_GROUP`."""
-    return [
+    return tuple(
         _GROUP if before.kind in {"close", "other"} else before.text
         for before, token in pairwise(syntax.tokens)
         # The engine passes the characters of `.*` in hardly any time.
         if token.kind == "repeat" and token.high is None and before.kind != "any"
-    ]
+    )
 
 
 _ABOUT_ESCAPES = ("bad escape", "incomplete escape", "undefined character", "unknown property")

@@ -238,11 +238,17 @@ def _listed_names(walk: SearchWalk, levels: Counter[int], *, several: bool) -> I
     for visit in walk if kept is None else kept.visits:
         names = visit.entries(directories_first=True)
         if several:
-            real_prefix = with_slash(visit.directory.real_path)
-            names = [listed for listed in names if real_prefix + listed.name not in seen]
-            seen.update(real_prefix + listed.name for listed in names)
+            names = new_names(seen, visit.directory, names)
         levels[visit.depth] += len(names)
         yield visit.directory.entry, names
+
+
+def new_names(seen: set[str], directory: Directory, names: Sequence[DirEntry]) -> list[DirEntry]:
+    """Return the names whose real paths are not in `seen`, and add these paths to it."""
+    prefix = with_slash(directory.real_path)
+    new = [listed for listed in names if prefix + listed.name not in seen]
+    seen.update(prefix + listed.name for listed in new)
+    return new
 
 
 def _sort_key(listed: DirEntry, sort: str) -> tuple[float, str]:

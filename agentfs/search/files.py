@@ -14,13 +14,12 @@ from agentfs.fs import BINARY, Directory, DirEntry, KeptText, ReadBuffer, Root, 
 from agentfs.patterns.line_search import seconds_left
 from agentfs.patterns.prefilter import ASCII, NOT_SEARCHED, UTF8, Prefilter, kind_of_text
 from agentfs.results import GlobResult
-from agentfs.search.entries import sorted_paths
+from agentfs.search.entries import new_names, sorted_paths
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GlobOptions, GrepOptions, paths_of
 from agentfs.shown.workspace_context import Context
 from agentfs.text.decoding import HEAD, codec_name, is_binary
 from agentfs.text.notebook import is_named_notebook
-from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Excluded, path_order
 from agentfs.watch.kept_walk import search_walk
 
@@ -81,7 +80,6 @@ class FileSource:
         self._paths = paths_of(options.path)
         self._named = NamedFiles(self._root)
         self._names = NameFilter(options)
-        self._seen: set[str] = set()  # with several paths, which may overlap: the files so far
         self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
         # It knows what was skipped.
@@ -94,15 +92,16 @@ class FileSource:
             yield self._named, self._listed(listed)
             return
         directories: list[str] = []
-        files: list[NamedFile] = []
+        once: dict[str, NamedFile] = {}
         for path in self._paths:
             file = None if path == "." else self._file(path)
             if file is None:
                 directories.append(path)
-            elif self._is_new(file.name):
-                files.append(file)
+            else:
+                once[file.name] = file
+        files = [*once.values()]
         self.is_one_file = len(files) == len(self._paths) == 1
-        tree, sort, unique = self._tree(directories), self.options.sort, self.options.unique
+        tree, sort, unique = self._tree(directories, set(once)), self.options.sort, self.options.unique
         if sort != "path" or unique:
             paths, self.reached = sorted_paths(tree, sort, unique=unique)
             files += map(NamedFile, paths)
@@ -138,21 +137,15 @@ class FileSource:
             once.setdefault(self._root.resolve(file.name)[1] if is_real else file.name, file)
         return [file for file in once.values() if names.takes_path(file.name)]
 
-    def _is_new(self, real_path: str) -> bool:
-        is_new = real_path not in self._seen
-        self._seen.add(real_path)
-        return is_new
-
-    def _tree(self, directories: list[str]) -> Iterator[tuple[Directory, Sequence[DirEntry]]]:
+    def _tree(self, directories: list[str], seen: set[str]) -> Iterator[tuple[Directory, Sequence[DirEntry]]]:
+        """Yield the files in directories, which may overlap; `seen` are the real paths of known files."""
         if not directories:
             return
         stops = self.stops_when_full
         self.walk = self._names.walk(self._root, directories, self.context.limits, self.deadline, stops=stops)
         for visit in self._names.visits(self.walk):
-            files = visit.files
-            if len(self._paths) > 1:
-                prefix = with_slash(visit.directory.real_path)
-                files = [file for file in files if self._is_new(prefix + file.name)]
+            is_alone = len(self._paths) == 1
+            files = visit.files if is_alone else new_names(seen, visit.directory, visit.files)
             yield visit.directory, files
 
 

@@ -84,17 +84,8 @@ def grep_files(context: Context, options: GrepOptions) -> GrepResult:
         glob_note=glob_note,
     )
     most = _most_shown(found, options, context.limits)
-    shown, totals = (
-        partial(_shown, context.limits, each, found, result, can_open)
-        for each in (options, replace(options, output_mode="total"))
-    )
-
-    def only_totals(count: int) -> GrepResult:
-        following = shown(count).next
-        return replace(totals(count), next=following, truncated=following is not None)
-
-    # If there are matches and not even one fits, the totals are shown.
-    return fitted(context.limits, (max(most, 1), shown), *[(1, only_totals)][:most])
+    shown = partial(_shown, context.limits, options, found, result, can_open)
+    return fitted(context.limits, (max(most, 1), shown), *[(0, shown)][:most])
 
 
 def _most_shown(found: SearchResult, options: GrepOptions, limits: Limits) -> int:
@@ -162,34 +153,34 @@ def _lines_with_ids(context: Context, path: str, *, fresh: bool) -> list[tuple[s
 def _shown(
     limits: Limits, options: GrepOptions, found: SearchResult, result: GrepResult, can_open: bool, count: int
 ) -> GrepResult:
-    """Show the first `count` matches or files of a page."""
-    first, by_line = found.page.first, options.by_line
+    """Show the first `count` matches or files of a page; 0 shows the totals, because not even one fits."""
+    body_of = options if count else replace(options, output_mode="total")
+    first, by_line, count = found.page.first, options.by_line, max(count, 1)
     matches, counts, end = found.matches, found.counts, found.page.end
     if count < len(matches if by_line else counts):
         end = first + count
         matches = matches[:count] if by_line else matches
         counts = counts if by_line else dict(islice(counts.items(), count))
-    following = None
-    if options.output_mode != "total" and end < found.entries:
-        following = next_page(options, end)
-    is_part = following is not None or first > 0
+    has_more = options.output_mode != "total" and end < found.entries
+    following = next_page(options, end) if has_more else None
+    is_part = body_of is options and (has_more or first > 0)
     last = min(end, found.entries)
     position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
     few = found.exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
-    says_totals = found.total_lines and options.output_mode != "total"
+    says_totals = found.total_lines and body_of.output_mode != "total"
     notes = notes_of(
         _totals(found) if says_totals and not (by_line and few and not is_part) else "",
         Joined("; ", position, continuation(following)) if is_part else "",
         stop_report(found.skipped, options, limits, found.ended_in),
         result.glob_note,
-        _context_note(options),
+        _context_note(body_of),
         skip_report(found.skipped, can_open=can_open, found=found.total_lines > 0),
     )
     body: Sequence[str] = result.nothing
     if found.total_lines:
-        body, notes = [_body(options, found, matches, counts)], (*result.nothing, *notes)
+        body, notes = [_body(body_of, found, matches, counts)], (*result.nothing, *notes)
     text = Joined("\n", *body, footer(*notes))
-    return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
+    return replace(result, text=text, notes=notes, next=following, truncated=has_more)
 
 
 def _nothing(options: GrepOptions, found: SearchResult) -> str:
