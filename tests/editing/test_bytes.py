@@ -51,8 +51,9 @@ def test_bytes_come_back_as_they_were_written_and_undo_takes_each_write_back(tmp
         assert ws.read_bytes("old") == ws.read_bytes("link") == (tmp_path / "old").read_bytes() == DATA
         assert (tmp_path / "link").is_symlink()
         assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o751
-        assert ws.mkdir("a/b").created
-        assert not ws.mkdir("a/b").created
+        for text in ('Created the directory "a/b".', '"a/b" exists.'):
+            made = ws.mkdir("a/b")
+            assert (made.text, made.created) == (text, text.startswith("Created"))
         assert ws.undo(3).steps == 3
     assert tree(tmp_path) == before
 

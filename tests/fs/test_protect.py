@@ -248,7 +248,7 @@ def test_searches_count_protected_files_and_lists_mark_them(secrets):
         globbed = ws.glob("**", include_ignored=True).files
         marked = {entry.path for entry in globbed if entry.protected}
         assert marked == {".env", ".ssh/config", "notes.md", "cfg.json"}
-        assert "(protected)" in ws.ls(include_ignored=True).text
+        assert "\n.env  (protected)\n" in ws.ls(include_ignored=True).text
 
 
 def test_files_that_run_code_are_shown_and_not_changed(secrets):
