@@ -340,7 +340,8 @@ def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
 
 def action_of(change: Change) -> Action:
     """Return what a change does to its path."""
-    return "create" if change.before is None else "delete" if change.after is None else "edit"
+    is_gone = change.after is None or change.turns
+    return "create" if change.before is None else "delete" if is_gone else "edit"
 
 
 def may_show_recorded(workspace: Any) -> Callable[[str], bool]:

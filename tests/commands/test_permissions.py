@@ -51,6 +51,7 @@ NAMES = "printf x > out/a.lock; printf y > out/b.lock; printf z > n"
         # A test that wrote `README` overwrote it unasked.
         *(("staged", {"allow": ["read", "change(src/**)", "run(sh *)"]}, each) for each in (
             "sh -c 'echo x > README'", "sh -c 'touch src/n; touch n'", "touch src/other")),
+        *((way, {"deny": ["delete(src/**)"]}, "rm src/a.py; mkdir src/a.py") for way in ("staged", "recorded")),
         ("staged", {"deny": ["delete(src/**)"]}, "rm src/a.py; touch made"),
         ("staged", {"ask": ["edit"], "allow": ["run", "change"], **REFUSING}, "echo more >> README; touch made"),
         # What it had changed was not taken back.
