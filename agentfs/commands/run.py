@@ -27,7 +27,12 @@ _ATTEMPTS = 4  # to make a sandbox
 _NETWORK = re.compile(
     rb"[Cc]ould not resolve host|name resolution|Network is unreachable|EAI_AGAIN|ENOTFOUND|getaddrinfo"
 )
-_RENAME = re.compile(rb"[Ii]nvalid cross-device link|EXDEV")
+# What the kernel does otherwise in a sandbox, and the messages of programs that meet it.
+_OF_KERNEL = {
+    rb"cross-device link|EXDEV": "A directory cannot be renamed in one step here (EXDEV); `mv` copies it.",
+    rb"hardlink different from source": "A file that gets a hard link is copied here: use --no-hardlinks.",
+    rb"too large for defined data|ch(grp|own):.*Invalid argument": "A user has one group here (EOVERFLOW).",
+}
 _OTHERS = "What other programs changed meanwhile is among its changes, also for undo."
 _WAYS = (
     'A program chooses with Policy(run=…): "staged" runs a command on a copy, whose changes are applied when'
@@ -195,8 +200,7 @@ def _result(
     told = {
         "A staged command has no network, unless the program allows it.": is_offline
         and _NETWORK.search(written),
-        "A directory of the tree cannot be renamed in one step here (EXDEV); `mv` copies it.": is_staged
-        and _RENAME.search(written),
+        **{note: is_staged and re.search(message, written) for message, note in _OF_KERNEL.items()},
         f"{plural(left, 'process', 'processes')} in the background: ended with the command": left,
         _OTHERS: is_long and not is_staged and changes.files,
         "A staged command that is stopped changes nothing.": is_staged and not in_time,

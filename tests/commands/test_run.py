@@ -50,6 +50,8 @@ STAGED = {
     "not of another command": ("echo fine", {}, {"text!": "has no network"}),
     "regression_a_directory_that_cannot_be_renamed_is_named": ('python3 -c \'import os; os.rename("src", "lib")\'', {}, {
         "exit_status": 1, "text~": "cannot be renamed in one step"}),
+    "regression_a_hard_link_of_a_user_is_named": ("echo fatal: hardlink different from source at x", {}, {"text~": "--no-hardlinks"}),
+    "regression_groups_of_a_user_are_named": ("echo a: Value too large for defined data type", {}, {"text~": "has one group here"}),
     "it can be moved": ("mv src lib && ls lib", {}, {"stdout^": b"a.py"}),
     "its processes are ended first if no memory is left": ("cat /proc/self/oom_score_adj", {}, {"stdout": b"1000\n"}),
     # Programs with AddressSanitizer did not start.
