@@ -22,7 +22,7 @@ MOST = {
     ("remote",): 726,
     ("branches",): 398,
     ("store",): 425,
-    ("commands",): 2_114,
+    ("commands",): 2_115,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 678,
     ("providers",): 282,

@@ -100,7 +100,7 @@ class _Recorded:
             try:
                 self.process = Process(request.arguments, request, around.limits, cwd=directory.handle)
             except BaseException:
-                self._end_recording()
+                end_recording(self._recording, around.may_show)
                 raise
 
     def end(self) -> RunResult:
@@ -109,12 +109,9 @@ class _Recorded:
         try:
             self.process.end()
         finally:
-            changes = self._end_recording()
+            changes = end_recording(self._recording, self._around.may_show)
         self._around.journal.flush()
         return _result(self._around, self._request, self.process, changes, in_time=in_time)
-
-    def _end_recording(self) -> RecordedResult:
-        return end_recording(self._recording, self._around.may_show)
 
 
 def _wait(process: Process, request: CommandRequest) -> bool:
