@@ -123,7 +123,7 @@ class Workspace:
                 between calls, on at most half of one core; with "calls", only calls keep it.
                 `Workspace.watch` reports what is kept.
             on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
-            mounts: Other directories and files, by the path below the root where each appears.
+            mounts: Other directories, by the name below the root where each appears.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root or a mount; `invalid_argument` for a

@@ -182,6 +182,7 @@ class Batch:
             missing = _missing_parents(context, changes)
             parents = self._checked(context.view(access=None), missing, turning)
             wanted = [*self._checked(context, changes, turning), *parents]
+            self._max_bytes = sys.maxsize  # a file that moves to another file system may have any size
             with suppress(_NotRenamedError):
                 return self._carry_out(_steps(context, wanted, {} if turning else _renames(wanted)))
             return self._carry_out(_steps(context, wanted, {}))
@@ -189,10 +190,9 @@ class Batch:
     def replace(self, change: Change, place: ResolvedPath, lock_file: int) -> Applied:
         """Make one change of a file at a place that the caller has locked and checked."""
         self._lock_file = lock_file
-        if not place.missing:
-            self._held = place
-            return self._carry_out([_Step(change)])
-        return self._carry_out([_Step(each) for each in (*_missing_parents(self._context, [change]), change)])
+        self._held = None if place.missing else place
+        parents = _missing_parents(self._context, [change]) if place.missing else ()
+        return self._carry_out([_Step(each) for each in (*parents, change)])
 
     def _checked(
         self, context: RootContext, changes: Sequence[Change], turning: Collection[str]
@@ -296,37 +296,36 @@ class Batch:
             else:
                 temporary = step.temporary = self._new_temporary(os.path.dirname(path))
                 top = step if is_directory else None
-            try:
-                self._build(step, temporary, is_synced=is_synced)
-            except OSError as error:
-                raise oserrors.from_oserror(error, self._context.displayed(path)) from None
+            with self._at(temporary) as at:
+                try:
+                    self._build(step, at, is_synced=is_synced)
+                except OSError as error:  # it would name the temporary
+                    raise oserrors.from_oserror(error, self._context.displayed(path)) from None
             if top is not None:
                 top.inside.append(step.change)
         if not is_synced:
             self._sync_file_systems()
         return tuple([each.logged or each.change for each in steps])
 
-    def _build(self, step: _Step, temporary: str, *, is_synced: bool) -> None:
+    def _build(self, step: _Step, at: Place, *, is_synced: bool) -> None:
         change, before, after = step.change, step.change.before, step.change.after
-        with self._at(temporary) as at:
-            if isinstance(after, DirectoryNode):
-                os.mkdir(at.name, 0o777 if after.mode is None else 0o700, dir_fd=at.parent)
-                if after.mode is not None and not _is_closed(after):
-                    self._note(self._set_directory(temporary, after), change.path)
-            elif isinstance(after, LinkNode):
-                os.symlink(after.target, at.name, dir_fd=at.parent)
-            elif isinstance(after, FileNode):
-                metadata, notes = after.metadata, list[str]()
-                if isinstance(before, FileNode):
-                    metadata = metadata and (before.metadata or metadata)
-                    notes += [] if before.seen is None else notes_on_replacing(before.seen)
-                notes += create_temporary(at.parent, at.name, after, metadata, is_synced=is_synced)
-                self._note(notes, change.path)
-                if after.metadata is None:
-                    mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
-                    step.change = with_values(
-                        change, after=with_values(after, mode=mode, metadata=Metadata(mode))
-                    )
+        if isinstance(after, DirectoryNode):
+            os.mkdir(at.name, 0o777 if after.mode is None else 0o700, dir_fd=at.parent)
+            if after.mode is not None and not _is_closed(after):
+                self._note(self._set_directory(at.real_path, after), change.path)
+        elif isinstance(after, LinkNode):
+            os.symlink(after.target, at.name, dir_fd=at.parent)
+        elif isinstance(after, FileNode):
+            metadata, notes = after.metadata, list[str]()
+            if isinstance(before, FileNode):
+                metadata = metadata and (before.metadata or metadata)
+                notes += [] if before.seen is None else notes_on_replacing(before.seen)
+            notes += create_temporary(at.parent, at.name, after, metadata, is_synced=is_synced)
+            self._note(notes, change.path)
+            if after.metadata is None:
+                mode = syscalls.lstat(at.parent, at.name).st_mode & 0o777
+                after = with_values(after, mode=mode, metadata=Metadata(mode))
+                step.change = with_values(change, after=after)
 
     def _note(self, notes: Sequence[str], path: str) -> None:
         for note in notes:
@@ -529,7 +528,8 @@ class Batch:
             step = _Step(Change(path, after, before))
             if before is not None:
                 step.temporary = self._new_temporary(os.path.dirname(path))
-                self._build(step, step.temporary, is_synced=True)
+                with self._at(step.temporary) as at:
+                    self._build(step, at, is_synced=True)
             self._make(step)
 
     def _has_source(self, change: Change) -> bool:

@@ -24,18 +24,22 @@ _Outcome = TypeVar("_Outcome")
 DirEntry: TypeAlias = os.DirEntry[str]  # or another object with these methods, such as a kept entry
 
 
-def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
-    """Return the `Entry` of a path, made from its status."""
+def entry_of(context: RootContext, path: str, places: list[str], name: str, status: os.stat_result) -> Entry:
+    """Return the `Entry` of a path, made from its status.
+
+    `places` are its real path and the paths of the links that lead to it.
+    """
+    real_path = places[0]
     kind = type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
-    protected = context.unreadable.covers(real_path)
     if kind == "symlink":
-        target, found, leads_to = link_target(context, real_path)
+        target, found, leads_through = link_target(context, real_path)
         if context.follow and found is not None:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
-        protected = protected or context.unreadable.covers(leads_to)
+        places = [*places, *leads_through]
+    protected = any(map(context.unreadable.covers, places))
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
     ext = extension.lower() if dot else ""
@@ -43,11 +47,11 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
     return Entry(path, displayed, kind, is_dir, size, status.st_mtime, ext, target, protected, mount)
 
 
-def link_target(context: RootContext, real_path: str) -> tuple[str | None, os.stat_result | None, str]:
+def link_target(context: RootContext, real_path: str) -> tuple[str | None, os.stat_result | None, list[str]]:
     """Follow a link to its end. No directory in `real_path` may be a link.
 
-    Returns the target as written, or None if it leads out of the root; and the status and the real path of
-    its final file, if that lies inside the root.
+    Returns the target as written, or None if it leads out of the root; and, if its final file lies inside the
+    root, the status, and the real path with those of all links.
     """
     target: str | None = None
     resolved = ResolvedPath(context, real_path, ParsedPath(tuple(real_path.split("/"))), follow=True)
@@ -55,14 +59,14 @@ def link_target(context: RootContext, real_path: str) -> tuple[str | None, os.st
         with resolved:
             written = resolved.target()
             if written is None:  # another program has replaced the link
-                return None, None, ""
+                return None, None, []
             target = display_name(written)
             resolved.follow_last_link()
-            return target, resolved.stat(), resolved.real_path
+            return target, resolved.stat(), [resolved.real_path, *resolved.through_links]
     except (NotFoundError, LinkLoopError):
-        return target, None, ""
+        return target, None, []
     except (AgentFSError, OSError):
-        return None, None, ""
+        return None, None, []
 
 
 def regular_status(fd: int, name: str) -> os.stat_result:
@@ -76,16 +80,17 @@ def regular_status(fd: int, name: str) -> os.stat_result:
 class Directory:
     """An open directory with its displayed path and its real path; "" is the root."""
 
-    __slots__ = ("_context", "_handle", "path", "real_path")
+    __slots__ = ("_context", "_handle", "links", "path", "real_path")
 
     # A cache for walks, cleared when the listing changes; None if the directory is not watched.
     derived: dict[Any, Any] | None = None
 
-    def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
+    def __init__(self, context: RootContext, handle: int, path: str, real_path: str, *links: str) -> None:
         self._context = context
         self._handle = handle
         self.path = path
         self.real_path = real_path
+        self.links = links  # other paths of it, through links, by which names in it may be protected
 
     @property
     def handle(self) -> int:
@@ -138,7 +143,7 @@ class Directory:
         own = self._real_child(listed.name)
         if not listed.is_symlink() or not self._context.follow:
             return own
-        return link_target(self._context, own)[2] or own
+        return next(iter(link_target(self._context, own)[2]), own)
 
     def entry(self, listed: DirEntry) -> Entry:
         """Return the `Entry` of a listed entry."""
@@ -147,12 +152,12 @@ class Directory:
             status = listed.stat(follow_symlinks=False)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
-        return entry_of(self._context, self._child(name), self._real_child(name), name, status)
+        return entry_of(self._context, self._child(name), self._places_of(name), name, status)
 
     def open_directory(self, name: str) -> "Directory":
         """Open a directory in this one; links are not followed."""
         handle = self._open(syscalls.open_directory, name)
-        return Directory(self._context, handle, self._child(name), self._real_child(name))
+        return Directory(self._context, handle, self._child(name), *self._places_of(name))
 
     def enter(self, listed: DirEntry) -> "Directory":
         """Open a directory in this one for a walk; links are not followed."""
@@ -193,7 +198,9 @@ class Directory:
             entries: The files to read.
             read: Gets a descriptor, or a text in memory, and returns the outcome.
         """
-        protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
+        names = [entry.name for entry in entries]
+        covered = self._context.unreadable.covered
+        protected = {name for path in (self.real_path, *self.links) for name in covered(path, names)}
         access = self._context.access
         for entry in entries:
             name = entry.name
@@ -241,3 +248,6 @@ class Directory:
 
     def _real_child(self, name: str) -> str:
         return f"{self.real_path}/{name}" if self.real_path else name
+
+    def _places_of(self, name: str) -> list[str]:
+        return [self._real_child(name), *(f"{link}/{name}" for link in self.links)]

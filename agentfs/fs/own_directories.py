@@ -60,10 +60,7 @@ def own_paths(trees: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def contains(path: str) -> bool:
     """Return True if a real path is a directory of agentfs or lies in one."""
-    if any(is_below(path, place) for place in lock_directories(os.geteuid())):
-        return True
-    while not os.path.lexists(os.path.join(path, STATE_MARK)):
-        if path == "/":
-            return False
-        path = os.path.dirname(path)
-    return True
+    names = path.split("/")
+    tops = ["/".join(names[:count]) for count in range(1, len(names) + 1)]  # the path and those above it
+    is_state = any(os.path.lexists(f"{top}/{STATE_MARK}") for top in tops)
+    return is_state or any(is_below(path, place) for place in lock_directories(os.geteuid()))

@@ -42,23 +42,19 @@ class NameMatcher:
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""
         names = real_path.split("/")
-        if self._ordinary.issuperset(names) or self._are_ordinary(names):
+        if self.are_ordinary(names):
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
     def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
         """Return which names in a directory are protected. The directory is a real path."""
-        ordinary = self._are_ordinary(directory.split("/"))
-        if ordinary and self._ordinary.issuperset(names):
+        if self.are_ordinary(directory.split("/")) and self.are_ordinary(names):
             return ()
         prefix = f"{directory}/" if directory else ""
-        return [
-            name
-            for name in names
-            if not (ordinary and self._are_ordinary((name,))) and self.covers(prefix + name)
-        ]
+        return [name for name in names if self.covers(prefix + name)]
 
-    def _are_ordinary(self, names: Sequence[str]) -> bool:
+    def are_ordinary(self, names: Sequence[str]) -> bool:
+        """Return True if no pattern can match any form of these names."""
         known = self._ordinary
         if known.issuperset(names):
             return True

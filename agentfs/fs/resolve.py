@@ -159,8 +159,7 @@ class ResolvedPath:
 
     def _is_state(self) -> bool:
         """Return True for the mark of a state directory, and for all beside it."""
-        is_plain = self.name.isascii() and "agentfs" not in self.name.lower()
-        if (self.missing or not is_plain) and STATE_MARK in map(fold, [*self.missing, self.name]):
+        if STATE_MARK in map(fold, [*self.missing, self.name]):
             return True
         with suppress(OSError):
             syscalls.lstat(self.parent, STATE_MARK)

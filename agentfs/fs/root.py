@@ -187,11 +187,8 @@ class Root(RootContext):
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        return {
-            "open": "fd-walk",
-            "locks": "processes" if any(usable_directories(self.path)) else "threads",
-            "run": self.policy.run,
-        }
+        locks = "processes" if any(usable_directories(self.path)) else "threads"
+        return {"open": "fd-walk", "locks": locks, "run": self.policy.run}
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
@@ -204,12 +201,14 @@ class Root(RootContext):
         """Open a directory."""
         with self._resolved(path or ".") as resolved:
             handle = resolved.open(syscalls.open_directory)
-        return Directory(self, handle, resolved.display_path, resolved.real_path)
+        links = [each for each in resolved.through_links if not self.unreadable.are_ordinary(each.split("/"))]
+        return Directory(self, handle, resolved.display_path, resolved.real_path, *links)
 
     def enter_directory(self, path: str) -> Directory:
         """Open a directory for a walk. A search of a watched tree gets the kept directory."""
         opened = self.open_directory(path)
-        kept = None if self.tree is None else self.tree.open(self, opened.path, opened.real_path)
+        tree = None if opened.links else self.tree  # kept texts are judged by their real paths alone
+        kept = None if tree is None else tree.open(self, opened.path, opened.real_path)
         if kept is None:
             return opened
         opened.close()
@@ -228,7 +227,7 @@ class Root(RootContext):
                 raise resolved.error_of(errno.ENOENT)
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
-            return entry_of(self, path, real_path, name, status)
+            return entry_of(self, path, [real_path, *resolved.through_links], name, status)
 
     def exists(self, path: str) -> bool:
         """Return True if a path exists. A link exists even if its target is missing."""

@@ -17,6 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 from agentfs.base.lazy import ctypes
+from agentfs.fs.path import is_temporary_name
 
 if sys.platform != "win32":  # on Windows, agentfs can be imported but no workspace can be opened
     import fcntl
@@ -179,8 +180,12 @@ def rename_new(handle: int, source: str, name: str, *, to: int) -> None:
         if error.errno not in _NO_HARD_LINKS:
             raise
     else:
-        with suppress(OSError):  # the file has its new name; the old one is removed with the temporaries
+        try:
             os.unlink(source, dir_fd=handle)
+        except OSError:
+            if not is_temporary_name(source):  # the file has its new name; temporaries are removed later
+                os.unlink(name, dir_fd=to)
+                raise
         return
     with suppress(FileNotFoundError):
         lstat(to, name)

@@ -310,8 +310,9 @@ def test_the_page_lists_every_protected_name():
 @pytest.mark.parametrize("watch", [False, True])
 def test_regression_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watch):
     """The name of the target alone was judged: `.env -> config/prod` showed the file."""
-    put(tmp_path, {"config/prod": "KEY=1\n"})
-    (tmp_path / ".env").symlink_to("config/prod")
+    put(tmp_path, {"config/prod": "KEY=1\n", "config/sub/x": "KEY=2\n"})
+    for name, target in (("keys", ".ssh"), ("notes", ".env"), (".env", "config/prod")):
+        (tmp_path / name).symlink_to(target)
     (tmp_path / ".ssh").symlink_to("config")
     with Workspace(tmp_path, policy=Policy(overwrite="always"), watch=watch) as ws:
         for path in (".env", "./.env", ".ssh/prod"):
@@ -323,5 +324,11 @@ def test_regression_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watc
             ]
             for call in (*calls, (ws.write, path, "x"), (ws.append, path, "x")):
                 assert code_of(*call) == "protected", path
-        assert [match.path for match in ws.grep("KEY").matches] == ["config/prod"]
+        assert [match.path for match in ws.grep("KEY").matches] == ["config/prod", "config/sub/x"]
+        for path in (".ssh", "keys", ".ssh/sub", "keys/sub"):  # the search of a directory showed its files
+            found = ws.grep("KEY", path)
+            assert (found.total_lines, found.skipped.protected > 0) == (0, True), path
+            assert all(entry.protected for entry in ws.ls(path).entries), path
+        marked = [entry.path for entry in ws.ls(include_ignored=True).entries if entry.protected]
+        assert marked == [".ssh", "keys", ".env", "notes"]
     assert (tmp_path / "config" / "prod").read_text() == "KEY=1\n"

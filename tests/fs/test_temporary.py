@@ -9,7 +9,9 @@ import pytest
 from agentfs import Policy, Workspace
 from agentfs.fs import Root, file, lock, syscalls
 from agentfs.fs.node import Metadata
+from tests.faults.calls import fail_with
 from tests.fs.mechanisms import change
+from tests.kit import refused
 
 
 def put(root: Root, path: str, content: bytes):
@@ -143,6 +145,32 @@ def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monk
         patch.setattr(os, "unlink", fail)
         assert ws.write("fresh", "x").created
     assert (tree / "fresh").read_bytes() == b"x"
+
+
+def test_regression_a_move_without_renameat2_leaves_no_second_name(tree, monkeypatch):
+    """The old name stayed if it could not be removed, as in a read-only directory."""
+    unlink = os.unlink
+
+    def refuse(name, **at):
+        if name == "f":
+            raise OSError(errno.EACCES, "denied")
+        unlink(name, **at)
+
+    before = sorted(os.listdir(tree))
+    with Workspace(tree) as ws, monkeypatch.context() as patch:
+        patch.setattr(syscalls, "rename_no_replace", lambda *_, **__: errno.ENOSYS)
+        patch.setattr(os, "unlink", refuse)
+        refused(lambda: ws.move("f", "new/moved"), "io")
+    assert sorted(os.listdir(tree)) == before
+
+
+@pytest.mark.parametrize("path", ["f", "new/deep/f"])
+def test_regression_an_error_names_no_temporary(tree, monkeypatch, path):
+    """The disk was full at ".agentfs-0123456789abcdef.tmp/deep/f"."""
+    with Workspace(tree, policy=Policy(overwrite="always")) as ws:
+        monkeypatch.setattr(os, "fsync", lambda _: fail_with(errno.ENOSPC)())
+        error = refused(lambda: ws.write(path, "x"), "io")
+    assert f'"{path}"' in error.message
 
 
 def test_containment_names_the_mechanisms_in_use(tree, monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Mount, Policy, Workspace
+from agentfs import Limits, Mount, Policy, Workspace
 from tests import kit
 from tests.conftest import public_directory
 from tests.kit import code_of as code
@@ -280,11 +280,13 @@ def far(tmp_path):
 
 def test_a_rename_across_file_systems_is_undone(places, far):
     (places / "root" / "src" / "a.py").chmod(0o640)
-    with Workspace(places / "root", mounts={"far": Mount(far)}) as workspace:
+    put(places / "root", {"src/big": "more than an edit may read\n" * 10})
+    limits = Limits(file_bytes=100)
+    with Workspace(places / "root", mounts={"far": Mount(far)}, limits=limits) as workspace:
         workspace.move("src", "far/src")
         workspace.move("far/src/a.py", "b.py")
         assert (places / "root" / "b.py").stat().st_mode & 0o777 == 0o640
-        assert list(far.rglob("*")) == [far / "src"]
+        assert sorted(far.rglob("*")) == [far / "src", far / "src" / "big"]
         assert not (places / "root" / "src").exists()
         workspace.undo(2)
         assert (places / "root" / "src" / "a.py").read_text() == "needle root\n"
