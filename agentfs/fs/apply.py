@@ -243,8 +243,8 @@ class Batch:
                 except BaseException as error:
                     self._remove_temporaries()  # reversals may need their space
                     # An interrupt may come after the last change.
-                    all_made = self._made and all(self._present(each) == each.after for each in recorded)
-                    if isinstance(error, Exception) or not all_made:
+                    may_be_made = self._made and not isinstance(error, Exception)
+                    if not (may_be_made and all(self._present(each) == each.after for each in recorded)):
                         with call_context.uncounted() if self._temporaries else nullcontext():
                             self._reverse(error)  # before the journal looks at the outcome
                     raise
@@ -267,8 +267,7 @@ class Batch:
         return moved if isinstance(moved, MovedTree) and isinstance(present, DirectoryNode) else present
 
     def _names(self, paths: Sequence[str]) -> str:
-        shown = [quote(self._context.displayed(path)) for path in sorted(paths)]
-        return first_names(shown, _NOTED_PATHS)
+        return first_names([quote(self._context.displayed(path)) for path in sorted(paths)], _NOTED_PATHS)
 
     def _at(self, path: str) -> AbstractContextManager[Place]:
         directory, _, name = path.rpartition("/")
@@ -522,8 +521,12 @@ class Batch:
             if mode is not None and not is_same:
                 self._set_directory(path, before)
         elif isinstance(after, DirectoryNode):
-            with suppress(NotFoundError, NotDirectoryError), self._at(path) as target, suppress(OSError):
-                os.rmdir(target.name, dir_fd=target.parent)
+            with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
+                try:
+                    os.rmdir(target.name, dir_fd=target.parent)
+                except OSError as error:
+                    if error.errno not in _NOT_EMPTY:  # others have put entries into it
+                        raise
         elif self._present(change) == after and self._has_source(change):
             step = _Step(Change(path, after, before))
             if before is not None:
@@ -558,8 +561,7 @@ class Batch:
 
 
 def _occupied(path: str) -> ConflictError:
-    cause = "another program has created entries in the directory"
-    message = f"{quote(path)} cannot become what it was: {cause}."
+    message = f"{quote(path)} cannot become what it was: another program has created entries in it."
     return error_of(ConflictError, path, message, "Move them elsewhere, or undo other paths.")
 
 

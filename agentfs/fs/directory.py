@@ -29,12 +29,11 @@ def entry_of(context: RootContext, path: str, places: list[str], name: str, stat
 
     `places` are its real path and the paths of the links that lead to it.
     """
-    real_path = places[0]
     kind = type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
     if kind == "symlink":
-        target, found, leads_through = link_target(context, real_path)
+        target, found, leads_through = link_target(context, places[0])
         if context.follow and found is not None:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
@@ -43,7 +42,7 @@ def entry_of(context: RootContext, path: str, places: list[str], name: str, stat
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
     ext = extension.lower() if dot else ""
-    mount = context.trees.mark(real_path) if context.trees.others else None
+    mount = context.trees.mark(places[0]) if context.trees.others else None
     return Entry(path, displayed, kind, is_dir, size, status.st_mtime, ext, target, protected, mount)
 
 

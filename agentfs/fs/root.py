@@ -187,8 +187,8 @@ class Root(RootContext):
     @property
     def containment(self) -> Containment:
         """The mechanisms that currently confine calls and keep writers apart."""
-        locks = "processes" if any(usable_directories(self.path)) else "threads"
-        return {"open": "fd-walk", "locks": locks, "run": self.policy.run}
+        excludes = any(usable_directories(self.path))
+        return {"open": "fd-walk", "locks": "processes" if excludes else "threads", "run": self.policy.run}
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""

@@ -70,7 +70,7 @@ def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
             name = pattern[at + 2 : close - 1]
             if name not in _POSIX:
                 raise MalformedPatternError(f"there is no class [:{name}:]")
-            items.append(f"[:{name}:]")
+            items.append(" \t\n\r" if name == "space" else f"[:{name}:]")  # in git, no other is a space
             at = close + 1
             continue
         item = _CLASS_ITEM.match(pattern, at)

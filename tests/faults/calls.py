@@ -103,8 +103,8 @@ def kill_itself() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fail_with(number: int) -> Callable[[], object]:
-    def fail():
+def fail_with(number: int) -> Callable[..., object]:
+    def fail(*_, **__):
         raise OSError(number, os.strerror(number))
 
     return fail

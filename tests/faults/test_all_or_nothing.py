@@ -122,3 +122,32 @@ def test_a_failed_copy_to_another_file_system_is_taken_back(tmp_path, monkeypatc
         assert not (top / "d").exists()
         ws.undo()
     assert snapshot(top) == old
+
+
+def test_regression_a_special_file_or_a_failing_rmdir_does_not_stop_a_reversal(tmp_path, monkeypatch):
+    """Changes that were made stayed, and the journal knew nothing of them."""
+    top = fresh(tmp_path / "root")
+    old, rename, rmdir = snapshot(top), os.replace, os.rmdir
+
+    def others_put_a_fifo(source, name, **directories):
+        rename(source, name, **directories)
+        if name == "c":  # after the first change, before the second one
+            (top / "f").unlink()
+            os.mkfifo(top / "f")
+
+    def fail_once(*_, **__):
+        monkeypatch.setattr(os, "rmdir", rmdir)
+        fail_with(errno.EIO)()
+
+    with Workspace(top) as ws:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", others_put_a_fifo)
+            refused(lambda: ws.replace("old", "new"), "not_regular")
+        assert (top / "d" / "c").read_text() == "x\nold\n"
+        (top / "f").unlink()
+        (top / "f").write_text("old\n")
+        refuse_renames(monkeypatch)
+        monkeypatch.setattr(os, "rmdir", fail_once)
+        ws.move("g", "new/deep/g")
+        ws.undo()
+    assert sorted(snapshot(top)) == sorted(old)

@@ -168,7 +168,7 @@ def test_regression_a_move_without_renameat2_leaves_no_second_name(tree, monkeyp
 def test_regression_an_error_names_no_temporary(tree, monkeypatch, path):
     """The disk was full at ".agentfs-0123456789abcdef.tmp/deep/f"."""
     with Workspace(tree, policy=Policy(overwrite="always")) as ws:
-        monkeypatch.setattr(os, "fsync", lambda _: fail_with(errno.ENOSPC)())
+        monkeypatch.setattr(os, "fsync", fail_with(errno.ENOSPC))
         error = refused(lambda: ws.write(path, "x"), "io")
     assert f'"{path}"' in error.message
 

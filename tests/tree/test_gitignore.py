@@ -25,6 +25,7 @@ def repository(tmp_path):
 # Lines that pathspec 1.1 reads otherwise than git does, which wcmatch therefore translates.
 KINDS = {
     "a named class": ("[[:digit:]]x\n", ["1x", "ax", ":]x"]),
+    "the class of spaces": ("[[:space:]]x\n", [" x", "\tx", "\vx", "\fx", "ax"]),
     "an escape in a class": ("[\\]a]x\n", ["]x", "ax", "\\a]x"]),
     "an escaped hyphen in a class": ("[a\\-c]x\n", ["-x", "bx", "cx"]),
     "a slash in a class": ("x[a/b]y\n", ["xay", "xby", "x[a/b]y"]),
