@@ -165,9 +165,8 @@ def record_temporary(fd: int, path: str) -> None:
 
 def forget_temporaries(fd: int) -> None:
     """Take note that all temporaries recorded in a lock file are gone."""
-    if fd != syscalls.CLOSED:
-        with suppress(OSError):  # a name without a temporary does no harm
-            os.ftruncate(fd, 0)
+    with suppress(OSError):  # a name without a temporary does no harm
+        os.ftruncate(fd, 0)
 
 
 def remove_leftovers(keys: LockKeys) -> None:

@@ -154,8 +154,7 @@ class ResolvedPath:
         """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed."""
         self._context.check_names(self._path, (self.real_path, *self.through_links))
         if self._is_state():
-            shown = self._context.displayed(self.real_path)
-            raise oserrors.protected(self._path, shown, readable=True)
+            raise oserrors.protected(self._path, self._context.displayed(self.real_path), readable=True)
 
     def _is_state(self) -> bool:
         """Return True for the mark of a state directory, and for all beside it."""

@@ -366,8 +366,14 @@ class Root(RootContext):
             return [resolved.display_path, *resolved.through_links, resolved.real_path]
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
-        """Return the real path: relative to the root, with all links resolved except the last."""
-        return self.resolve(path, create_parents=creating, follow_last=False)[1]
+        """Return the real path of what is to be changed, with all links resolved except the last.
+
+        Raises `protected` if a link on the way has a protected name.
+        """
+        with self._resolved(path, create_parents=creating) as resolved:
+            if resolved.through_links:
+                resolved.check_may_change()
+            return resolved.real_path
 
     def node(
         self, real_path: str, *, max_bytes: int, unread: bool = False, is_kept: bool = True

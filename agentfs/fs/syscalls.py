@@ -56,10 +56,9 @@ def open_root(path: str) -> int:
 
 def was_removed(handle: int) -> bool:
     """Return True if an open directory has no name any more; False if the system does not tell."""
-    try:
+    with suppress(OSError):
         return _fstat(handle).st_nlink == 0
-    except OSError:
-        return False
+    return False
 
 
 def enter(handle: int, name: str) -> int:

@@ -42,7 +42,7 @@ class OutputStore:
             kind: The name begins with `@` and this word.
         """
         if isinstance(kept, ReadResult) and self.get(kept.path, root) is None:
-            output = Output("", root.real_path(kept.path, creating=True))
+            output = Output("", root.resolve(kept.path, follow_last=False)[1])
         else:
             output = Output(kept if isinstance(kept, str) else kept.text)
         digest = hashlib.blake2b(

@@ -332,3 +332,17 @@ def test_regression_a_protected_name_that_is_a_link_shows_nothing(tmp_path, watc
         marked = [entry.path for entry in ws.ls(include_ignored=True).entries if entry.protected]
         assert marked == [".ssh", "keys", ".env", "notes"]
     assert (tmp_path / "config" / "prod").read_text() == "KEY=1\n"
+
+
+def test_regression_nothing_is_changed_through_a_link_with_a_protected_name(tmp_path):
+    """`move`, `delete` and `mkdir` judged the real path alone, and moved a task into `.vscode`."""
+    put(tmp_path, {"vs/tasks.json": "{}\n", "a": "a\n"})
+    (tmp_path / ".vscode").symlink_to("vs")
+    with Workspace(tmp_path) as ws:
+        for call, *paths in (
+            (ws.move, "a", ".vscode/a"), (ws.move, ".vscode/tasks.json", "b"), (ws.mkdir, ".vscode/d/e"),
+            (ws.delete, ".vscode/tasks.json"), (ws.move, ".vscode", "c"),
+        ):  # fmt: skip
+            assert code_of(call, *paths) == "protected"
+        assert ws.read(".vscode/tasks.json").content == "{}\n"
+        assert ws.move("a", "vs/a").to == "vs/a"
