@@ -112,6 +112,8 @@ class RootContext:
 
     def displayed(self, real_path: str) -> str:
         """Return a path to display, relative to `start`; "" for the directory itself."""
+        if not self.start and real_path.isascii():
+            return real_path
         return display_name(path_from(self.start, real_path))
 
     def is_usable(self, real_path: str) -> bool:

@@ -24,25 +24,22 @@ _Outcome = TypeVar("_Outcome")
 DirEntry: TypeAlias = os.DirEntry[str]  # or another object with these methods, such as a kept entry
 
 
-def entry_of(context: RootContext, path: str, places: list[str], name: str, status: os.stat_result) -> Entry:
-    """Return the `Entry` of a path, made from its status.
-
-    `places` are its real path and the paths of the links that lead to it.
-    """
+def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
+    """Return the `Entry` of a path, made from its status."""
     kind = type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
+    protected = context.unreadable.covers(real_path)
     if kind == "symlink":
-        target, found, leads_through = link_target(context, places[0])
+        target, found, leads_through = link_target(context, real_path)
         if context.follow and found is not None:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
-        places = [*places, *leads_through]
-    protected = any(map(context.unreadable.covers, places))
+        protected = protected or any(map(context.unreadable.covers, leads_through))
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
     ext = extension.lower() if dot else ""
-    mount = context.trees.mark(places[0]) if context.trees.others else None
+    mount = context.trees.mark(real_path) if context.trees.others else None
     return Entry(path, displayed, kind, is_dir, size, status.st_mtime, ext, target, protected, mount)
 
 
@@ -79,17 +76,20 @@ def regular_status(fd: int, name: str) -> os.stat_result:
 class Directory:
     """An open directory with its displayed path and its real path; "" is the root."""
 
-    __slots__ = ("_context", "_handle", "links", "path", "real_path")
+    __slots__ = ("_context", "_handle", "path", "real_path")
 
     # A cache for walks, cleared when the listing changes; None if the directory is not watched.
     derived: dict[Any, Any] | None = None
 
-    def __init__(self, context: RootContext, handle: int, path: str, real_path: str, *links: str) -> None:
+    def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
         self._context = context
         self._handle = handle
         self.path = path
         self.real_path = real_path
-        self.links = links  # other paths of it, through links, by which names in it may be protected
+
+    def is_in_view(self, context: RootContext) -> bool:
+        """Return True if it reads and names each path as a view of the root does."""
+        return self._context.is_like(context)
 
     @property
     def handle(self) -> int:
@@ -151,12 +151,12 @@ class Directory:
             status = listed.stat(follow_symlinks=False)
         except OSError as error:
             raise oserrors.from_oserror(error, self._child(name)) from None
-        return entry_of(self._context, self._child(name), self._places_of(name), name, status)
+        return entry_of(self._context, self._child(name), self._real_child(name), name, status)
 
     def open_directory(self, name: str) -> "Directory":
         """Open a directory in this one; links are not followed."""
         handle = self._open(syscalls.open_directory, name)
-        return Directory(self._context, handle, self._child(name), *self._places_of(name))
+        return Directory(self._context, handle, self._child(name), self._real_child(name))
 
     def enter(self, listed: DirEntry) -> "Directory":
         """Open a directory in this one for a walk; links are not followed."""
@@ -197,9 +197,7 @@ class Directory:
             entries: The files to read.
             read: Gets a descriptor, or a text in memory, and returns the outcome.
         """
-        names = [entry.name for entry in entries]
-        covered = self._context.unreadable.covered
-        protected = {name for path in (self.real_path, *self.links) for name in covered(path, names)}
+        protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
         access = self._context.access
         for entry in entries:
             name = entry.name
@@ -247,6 +245,3 @@ class Directory:
 
     def _real_child(self, name: str) -> str:
         return f"{self.real_path}/{name}" if self.real_path else name
-
-    def _places_of(self, name: str) -> list[str]:
-        return [self._real_child(name), *(f"{link}/{name}" for link in self.links)]

@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from agentfs.base.visible import IGNORABLE, JOINERS
+from agentfs.fs.path import is_in
 
 # Default ignorable code points of Unicode: some file systems ignore them when they compare names.
 _DEFAULT_IGNORABLE = f"[{IGNORABLE}{JOINERS}]"
@@ -69,6 +70,25 @@ class NameMatcher:
         path = "/".join(parts)
         decisions = (not rule.exception for rule in reversed(self._rules) if rule.regex.fullmatch(path))
         return next(decisions, False)
+
+
+class LinkedMatcher(NameMatcher):
+    """Judges what is below a directory also by the paths of the links that led there."""
+
+    def __init__(self, matcher: NameMatcher, real_path: str, links: Sequence[str]) -> None:
+        """Judge as `matcher` does, for the directory at a real path."""
+        self._matcher, self._top, self._links = matcher, real_path, links
+
+    def covers(self, real_path: str) -> bool:
+        """Return True if a path is protected, by one of its names."""
+        below = real_path[len(self._top) :].strip("/")
+        linked = (f"{link}/{below}" for link in self._links if is_in(real_path, self._top))
+        return any(map(self._matcher.covers, (real_path, *linked)))
+
+    def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
+        """Return which names in a directory are protected."""
+        prefix = f"{directory}/" if directory else ""
+        return [name for name in names if self.covers(prefix + name)]
 
 
 def fold(name: str) -> str:

@@ -37,6 +37,7 @@ from agentfs.fs.node import (
     expanded,
 )
 from agentfs.fs.path import ParsedPath, display_name, is_alike, quote, split_path
+from agentfs.fs.protect import LinkedMatcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
@@ -202,12 +203,15 @@ class Root(RootContext):
         with self._resolved(path or ".") as resolved:
             handle = resolved.open(syscalls.open_directory)
         links = [each for each in resolved.through_links if not self.unreadable.are_ordinary(each.split("/"))]
-        return Directory(self, handle, resolved.display_path, resolved.real_path, *links)
+        view = self
+        if links:
+            view = self.view(unreadable=LinkedMatcher(self.unreadable, resolved.real_path, links))
+        return Directory(view, handle, resolved.display_path, resolved.real_path)
 
     def enter_directory(self, path: str) -> Directory:
         """Open a directory for a walk. A search of a watched tree gets the kept directory."""
         opened = self.open_directory(path)
-        tree = None if opened.links else self.tree  # kept texts are judged by their real paths alone
+        tree = self.tree if opened.is_in_view(self) else None  # kept texts are judged by their real paths
         kept = None if tree is None else tree.open(self, opened.path, opened.real_path)
         if kept is None:
             return opened
@@ -227,7 +231,7 @@ class Root(RootContext):
                 raise resolved.error_of(errno.ENOENT)
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
-            return entry_of(self, path, [real_path, *resolved.through_links], name, status)
+            return entry_of(self, path, real_path, name, status)
 
     def exists(self, path: str) -> bool:
         """Return True if a path exists. A link exists even if its target is missing."""

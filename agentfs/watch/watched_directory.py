@@ -29,7 +29,7 @@ class WatchedDirectory(Directory):
     ) -> None:
         # `super()` would be slower, and a search makes one object for each directory.
         self._context = context
-        self.links = ()
+        self._handle = syscalls.CLOSED
         self.path = path
         self.real_path = kept.prefix[:-1]
         self.derived = kept.derived
