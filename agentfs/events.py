@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, wraps
 from inspect import signature
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs.base import call_context
-from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import logging
 from agentfs.base.visible import one_line
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
@@ -23,7 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_NAME = 100  # characters
 
 
-@frozen
+@dataclass(frozen=True)
 class Event:
     """The start or the end of a call: of a tool by a model, or of a method by the program.
 

@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
 
 MIB = 1024 * 1024
 LARGEST = 2**63 - 1  # the largest integer that is accepted or sent
 
 
-@frozen
+@dataclass(frozen=True)
 class Limits:
     """Bounds of what one call may read, show and cost.
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
@@ -50,7 +50,7 @@ class ProposedChange(NamedTuple):
     new_text: str | None
 
 
-@frozen
+@dataclass(frozen=True)
 class PermissionRequest:
     """The call that a permission callback decides about.
 
@@ -79,7 +79,7 @@ class PermissionRequest:
     changes: tuple[ProposedChange, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class Allow:
     """Allow the call.
 
@@ -96,7 +96,7 @@ class Allow:
             raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {given!r}.")
 
 
-@frozen
+@dataclass(frozen=True)
 class Deny:
     """Refuse the call.
 

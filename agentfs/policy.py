@@ -2,11 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
-from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Mode, OnAsk, Rule, is_about_changes, mistake_in, parse_rule
 
@@ -19,7 +18,7 @@ Run = Literal["staged", "recorded"]
 VIEWED = frozenset({"overwrite", "match", "mode", "on_ask"})
 
 
-@frozen
+@dataclass(frozen=True)
 class Protect:
     """The names that are protected anywhere in the tree.
 
@@ -106,7 +105,7 @@ def _names_something(pattern: object) -> bool:
     return bool(names - {"", "."}) and ".." not in names  # a canonical path never contains `..`
 
 
-@frozen
+@dataclass(frozen=True)
 class AfterChange:
     """A function that formats or checks the new text of each changed file that matches a glob.
 
@@ -130,7 +129,7 @@ class AfterChange:
             raise _wrong("AfterChange.function", "a function of a path and a text", self.function)
 
 
-@frozen
+@dataclass(frozen=True)
 class Policy:
     """The permissions and preferences of a workspace; the first value of each field is the default.
 
@@ -234,7 +233,7 @@ class Policy:
         return self.mode == "plan" or bool(self.deny or self.ask) or asks
 
 
-@frozen
+@dataclass(frozen=True)
 class Mount:
     """A directory outside the root that appears under a name directly below it.
 

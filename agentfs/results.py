@@ -6,11 +6,10 @@ call that continues it. The classes have no `slots`, because the MCP SDK then lo
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import KW_ONLY, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.base.advice import Advice, Names, NextCall, plural, say
-from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import resources
 from agentfs.base.visible import one_line, quoted, to_json
 
@@ -39,7 +38,7 @@ class Containment(TypedDict):
     run: Literal["staged", "staged, unfiltered", "recorded"] | None
 
 
-@frozen
+@dataclass(frozen=True)
 class WatchReport:
     """The report of `Workspace.watch`.
 
@@ -66,7 +65,7 @@ class WatchReport:
     not_watched: dict[str, int]
 
 
-@frozen
+@dataclass(frozen=True)
 class Image:
     """An image for the model.
 
@@ -79,7 +78,7 @@ class Image:
     media_type: str
 
 
-@frozen
+@dataclass(frozen=True)
 class Edit:
     """One replacement of `multi_edit`.
 
@@ -94,7 +93,7 @@ class Edit:
     replace_all: bool = False
 
 
-@frozen
+@dataclass(frozen=True)
 class LineChange:
     """One change of `edit_lines`: to the line `line_id`, or to the lines `start_line_id` to `end_line_id`.
 
@@ -112,7 +111,7 @@ class LineChange:
     end_line_id: str | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class Entry:
     """One name in a directory.
 
@@ -141,7 +140,7 @@ class Entry:
     mount: Literal["read-only", "read-write"] | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class Match:
     """One matching line, or one match over several lines with `multiline`.
 
@@ -167,7 +166,7 @@ class Match:
     cut: tuple[int, int] = (0, 0)
 
 
-@frozen
+@dataclass(frozen=True)
 class FileCount:
     """Numbers of matches in one file.
 
@@ -180,7 +179,7 @@ class FileCount:
     matches: int
 
 
-@frozen
+@dataclass(frozen=True)
 class Skipped:
     """Numbers of names that a walk or a search left out, by reason.
 
@@ -231,7 +230,7 @@ class Skipped:
         return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 
-@frozen
+@dataclass(frozen=True)
 class FileChange:
     """The change of one path.
 
@@ -256,7 +255,7 @@ class FileChange:
     label: str = ""
 
 
-@frozen
+@dataclass(frozen=True)
 class Result:
     """The base of all results.
 
@@ -312,7 +311,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@frozen
+@dataclass(frozen=True)
 class ReadResult(Result):
     """The result of `read`.
 
@@ -357,7 +356,7 @@ class ReadResult(Result):
         return f"Read {one_line(self.path)}: lines {self.start_line}-{self.end_line} of {self.total_lines}"
 
 
-@frozen
+@dataclass(frozen=True)
 class WriteResult(Result):
     """The result of `write` and `append`.
 
@@ -382,7 +381,7 @@ class WriteResult(Result):
         return f"{done} {one_line(self.path)}, {plural(self.bytes_written, 'byte')}"
 
 
-@frozen
+@dataclass(frozen=True)
 class EditResult(Result):
     """The result of `edit`, `multi_edit`, `edit_lines` and `splice`.
 
@@ -418,7 +417,7 @@ class EditResult(Result):
         return f"Edited {one_line(self.path)}: {plural(self.replacements, 'replacement')}"
 
 
-@frozen
+@dataclass(frozen=True)
 class ReplaceResult(Result):
     """The result of `replace`.
 
@@ -440,7 +439,7 @@ class ReplaceResult(Result):
         return f"{plural(self.replacements, 'replacement')} in {plural(len(self.files), 'file')}"
 
 
-@frozen
+@dataclass(frozen=True)
 class DeleteResult(Result):
     """The result of `delete`.
 
@@ -455,7 +454,7 @@ class DeleteResult(Result):
     files: int = 1
 
 
-@frozen
+@dataclass(frozen=True)
 class DirectoryResult(Result):
     """The result of `mkdir`.
 
@@ -468,7 +467,7 @@ class DirectoryResult(Result):
     created: bool
 
 
-@frozen
+@dataclass(frozen=True)
 class MoveResult(Result):
     """The result of `move`.
 
@@ -485,7 +484,7 @@ class MoveResult(Result):
     files: int = 1
 
 
-@frozen
+@dataclass(frozen=True)
 class ChangesResult(Result):
     """The result of `changes`.
 
@@ -504,7 +503,7 @@ class ChangesResult(Result):
         return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
 
 
-@frozen
+@dataclass(frozen=True)
 class RecordedResult(ChangesResult):
     """The result of a recording: the changes in the tree while the block ran.
 
@@ -521,7 +520,7 @@ class RecordedResult(ChangesResult):
     not_covered: dict[str, int] = field(default_factory=dict[str, int])
 
 
-@frozen
+@dataclass(frozen=True)
 class MergeResult(RecordedResult):
     """The result of `Branch.merge`: the changes of the parent.
 
@@ -534,7 +533,7 @@ class MergeResult(RecordedResult):
     equal: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class RunResult(Result):
     """The result of `run`.
 
@@ -569,7 +568,7 @@ class RunResult(Result):
         return {**super().to_dict(), **texts, "changes": self.changes.to_dict()}
 
 
-@frozen
+@dataclass(frozen=True)
 class CommandOutput(Result):
     """The result of `output`: what a command in the background has written.
 
@@ -586,7 +585,7 @@ class CommandOutput(Result):
     exit_status: int | None
 
 
-@frozen
+@dataclass(frozen=True)
 class UndoResult(Result):
     """The result of `undo`, `redo` and `rollback`.
 
@@ -603,7 +602,7 @@ class UndoResult(Result):
     redoable: int
 
 
-@frozen
+@dataclass(frozen=True)
 class Origin:
     """The author of a line.
 
@@ -622,7 +621,7 @@ class Origin:
         return "another program" if self.kind == "other" else f"{self.kind} {self.name}".rstrip()
 
 
-@frozen
+@dataclass(frozen=True)
 class Hunk:
     """Lines that changed together. A change that is not of lines, such as of the mode, has none.
 
@@ -662,7 +661,7 @@ class Hunk:
         return ", ".join(dict.fromkeys(map(str, self.origins)))
 
 
-@frozen
+@dataclass(frozen=True)
 class FileReview:
     """The changes of one file.
 
@@ -679,7 +678,7 @@ class FileReview:
     old_path: str | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class ReviewedPlace:
     """A place where a review has changed a file.
 
@@ -708,7 +707,7 @@ class ReviewedPlace:
         return f'"{quoted(self.path)}" ({place})'
 
 
-@frozen
+@dataclass(frozen=True)
 class ReviewedResult(Result):
     """The result of `apply_review`.
 
@@ -721,7 +720,7 @@ class ReviewedResult(Result):
     places: tuple[ReviewedPlace, ...]
 
 
-@frozen
+@dataclass(frozen=True)
 class Review(Result):
     """The result of `review`: what has changed, in hunks that can be accepted or taken back.
 
@@ -771,7 +770,7 @@ def reviewed_text(places: Sequence[ReviewedPlace]) -> str:
     )
 
 
-@frozen
+@dataclass(frozen=True)
 class CheckpointResult(Result):
     """The result of `checkpoint`.
 
@@ -784,7 +783,7 @@ class CheckpointResult(Result):
     steps: int
 
 
-@frozen
+@dataclass(frozen=True)
 class ListResult(Result):
     """The result of `ls`.
 
@@ -806,7 +805,7 @@ class ListResult(Result):
         return plural(self.total, "entry", "entries")
 
 
-@frozen
+@dataclass(frozen=True)
 class GlobResult(Result):
     """The result of `glob` and `find`.
 
@@ -836,7 +835,7 @@ class GlobResult(Result):
         return plural(self.total, "file")
 
 
-@frozen
+@dataclass(frozen=True)
 class GrepResult(Result):
     """The result of `grep`.
 
@@ -874,7 +873,7 @@ class GrepResult(Result):
         return f"{plural(self.total_matches, 'match', 'matches')} in {plural(self.total_files, 'file')}"
 
 
-@frozen
+@dataclass(frozen=True)
 class PullResult(Result):
     """The result of `StoredTree.pull`, with sorted paths.
 
@@ -896,7 +895,7 @@ class PullResult(Result):
     truncated: bool
 
 
-@frozen
+@dataclass(frozen=True)
 class PushResult(Result):
     """The result of `StoredTree.push`, with sorted paths.
 
@@ -918,7 +917,7 @@ class PushResult(Result):
     truncated: bool
 
 
-@frozen
+@dataclass(frozen=True)
 class StoreStatus(Result):
     """The result of `StoredTree.status`, with sorted paths.
 
@@ -935,7 +934,7 @@ class StoreStatus(Result):
     truncated: bool
 
 
-@frozen
+@dataclass(frozen=True)
 class Coercion:
     """An argument that did not fit the schema and was converted.
 
@@ -948,7 +947,7 @@ class Coercion:
     rule: str
 
 
-@frozen
+@dataclass(frozen=True)
 class ToolResult:
     """The result of a tool call. Nothing that a model can send raises an exception instead.
 

@@ -5,11 +5,10 @@ import stat
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol, Self
 
-from agentfs.base.frozen_data import frozen
 from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.results import EntryType
@@ -22,7 +21,7 @@ class Metadata(NamedTuple):
     owner: tuple[int, int] | None = None  # the user and group ids
 
 
-@frozen
+@dataclass(frozen=True)
 class FileNode:
     """A regular file. Two are equal if they have the same mode and content.
 
@@ -48,14 +47,14 @@ class FileNode:
         return b"".join(self.pieces())
 
 
-@frozen
+@dataclass(frozen=True)
 class LinkNode:
     """A symbolic link with its target as written."""
 
     target: str
 
 
-@frozen
+@dataclass(frozen=True)
 class DirectoryNode:
     """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
@@ -63,14 +62,14 @@ class DirectoryNode:
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
 
-@frozen
+@dataclass(frozen=True)
 class MovedNode:
     """A file, link or special file that a move takes along unread."""
 
     kind: EntryType
 
 
-@frozen
+@dataclass(frozen=True)
 class MovedTree:
     """A directory that a move takes along unread, with all that is in it.
 
@@ -106,7 +105,7 @@ EntryNode = FileNode | LinkNode | MovedNode  # one name, without entries below i
 Node = EntryNode | DirectoryNode | MovedTree
 
 
-@frozen
+@dataclass(frozen=True)
 class Change:
     """A change of the node at a real path; None means that no node exists."""
 
