@@ -77,6 +77,7 @@ class LinkedMatcher(NameMatcher):
 
     def __init__(self, matcher: NameMatcher, real_path: str, links: Sequence[str]) -> None:
         """Judge as `matcher` does, for the directory at a real path."""
+        vars(self).update(vars(matcher))
         self._matcher, self._top, self._links = matcher, real_path, links
 
     def covers(self, real_path: str) -> bool:
