@@ -22,20 +22,20 @@ MOST = {
     ("remote",): 726,
     ("branches",): 398,
     ("store",): 425,
-    ("commands",): 2_115,
+    ("commands",): 2_118,
     ("tools", "arguments", "habits"): 1_845,
     ("permission",): 678,
     ("providers",): 282,
     ("editing",): 2_120,
-    ("history",): 2_759,
+    ("history",): 2_757,
     ("reading", "shown"): 1_204,
     ("search", "patterns"): 2_761,
     ("watch",): 1_116,
-    ("tree",): 1_044,
+    ("tree",): 1_041,
     ("text",): 953,
     ("fs",): 2_740,
     ("base",): 658,
-    ("",): 1_511,  # the modules at the top
+    ("",): 1_507,  # the modules at the top
 }
 
 

@@ -1,6 +1,7 @@
 """Apply the effects of a staged command as one batch: judged, merged, recorded as one step, or refused."""
 
 import os
+import sys
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -16,6 +17,7 @@ from agentfs.commands.request import Surroundings
 from agentfs.errors import ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Node, Root, quote
 from agentfs.fs.apply import Applied, directories_above
+from agentfs.fs.context import TIME_RESOLUTION
 from agentfs.fs.protect import fold
 from agentfs.history.log import Step
 from agentfs.history.recording import OpenRecording, recorded_result
@@ -212,7 +214,9 @@ def _is_new(change: Change, since: Since) -> bool:
 def _is_changed(root: Root, path: str, since: Since) -> bool:
     """Return True if another program has changed or deleted a path since the effects began."""
     status = status_of(root, path)
-    return status is None or status.st_ctime_ns > since.began  # an mtime may be in the future
+    changed = sys.maxsize if status is None else status.st_ctime_ns  # an mtime may be in the future
+    # A file system that stores whole seconds gives a change of now a time before it.
+    return changed + (0 if changed % 1_000_000 else TIME_RESOLUTION) > since.began
 
 
 def _touched(root: Root, changes: Sequence[Change], effects: Effects) -> set[str]:

@@ -6,10 +6,13 @@ import os
 import shutil
 import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from agentfs import AgentFSError, Workspace
+from agentfs.commands import apply_effects
+from agentfs.commands.hidden_files import status_of
 from tests.commands.conftest import MEANWHILE, code_of, meanwhile
 from tests.conftest import needs
 from tests.history.judges import snapshot
@@ -135,6 +138,21 @@ def test_regression_a_touched_file_is_not_replaced(staged, tree):
     os.link(tree / "b", tree / "c")
     assert "hard link" not in staged.run("touch -d 2020-01-01 b").text
     assert (tree / "c").stat().st_mtime == (tree / "b").stat().st_mtime < 1_600_000_000
+
+
+def test_regression_a_change_meanwhile_is_seen_where_times_are_whole_seconds(staged, tree, monkeypatch):
+    """Its time was before the start of the command, so it was overwritten."""
+
+    def whole(root, path):
+        found = status_of(root, path)
+        return SimpleNamespace(
+            **{each: getattr(found, each) // 10**9 * 10**9 for each in ("st_ctime_ns", "st_mtime_ns")}
+        )
+
+    monkeypatch.setattr(apply_effects, "status_of", whole)
+    with meanwhile((tree / "README").write_text, "theirs"):
+        refused(lambda: staged.run(f"echo ours > README; {MEANWHILE}"), "conflict")
+    assert (tree / "README").read_text() == "theirs"
 
 
 def test_hard_links_are_applied_as_copies_and_named(staged, tree):
