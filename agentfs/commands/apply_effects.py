@@ -220,7 +220,7 @@ def _is_changed(root: Root, path: str, since: Since) -> bool:
 
 
 def _touched(root: Root, changes: Sequence[Change], effects: Effects) -> set[str]:
-    """Return the paths of which only the time is different.
+    """Return the paths at which only the time differs.
 
     Rules judge those of files. They keep the times of directories and links as they are.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # each workspace has a record of commands, and few run any
 _MOST_COMMANDS = 64
 _POLL_SECONDS = 0.05  # between two looks at `stop`
 _MOST_BYTES = 30_000  # the most output in one answer
-# The begin of a character in UTF-8, whose other bytes are missing.
+# The first bytes of a character in UTF-8 whose other bytes are missing.
 _CUT = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 
 

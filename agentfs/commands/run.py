@@ -27,7 +27,7 @@ _ATTEMPTS = 4  # to make a sandbox
 _NETWORK = re.compile(
     rb"[Cc]ould not resolve host|name resolution|Network is unreachable|EAI_AGAIN|ENOTFOUND|getaddrinfo"
 )
-# What the kernel does otherwise in a sandbox, and the messages of programs that meet it.
+# How the kernel differs in a sandbox: a part of the message of a program, and the note for the answer.
 _OF_KERNEL = {
     rb"cross-device link|EXDEV": "A directory cannot be renamed in one step here (EXDEV); `mv` copies it.",
     rb"hardlink different from source": "A file that gets a hard link is copied here: use --no-hardlinks.",

@@ -370,7 +370,7 @@ class Root(RootContext):
             return [resolved.display_path, *resolved.through_links, resolved.real_path]
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
-        """Return the real path of what is to be changed, with all links resolved except the last.
+        """Return the real path of a file to change: links on the way are resolved, one at the end is not.
 
         Raises `protected` if a link on the way has a protected name.
         """

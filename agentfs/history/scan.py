@@ -98,7 +98,7 @@ class Scan:
     Attributes:
         paths: What was found; the root has the path "".
         left_out: Counts of what was not entered.
-        touched: After `difference`, the files of which only the time is different.
+        touched: After `difference`, the files whose time alone differs.
     """
 
     def __init__(
