@@ -8,9 +8,10 @@ import re
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
+from operator import contains
 from typing import Any
 
 from agentfs.base import call_context
@@ -85,14 +86,16 @@ class LineSearch:
         This is faster than `hits`, but only for patterns without `multiline`.
         """
         lines = matches = 0
-        end = -1
         try:
-            for matches, (first, _) in enumerate(self._spans(text), 1):
-                if first > end:
-                    lines += 1
-                    end = _line_end(text, first)
-                if not matches % _MATCHES_PER_CHECK:
-                    seconds_left(self._deadline)
+            split = self._split(text)
+            for pieces in split or ():
+                seconds_left(self._deadline)
+                matches += len(pieces) - 1
+                # The first match of a part is in a new line, and so is each that a line end precedes.
+                lines += sum(map(contains, pieces[1:-1], repeat("\n"))) + (len(pieces) > 1)
+            for hit in self.hits(text) if split is None else ():
+                lines += 1
+                matches += hit.matches
         except TimeoutError:
             return lines, matches, True
         return lines, matches, False
@@ -106,35 +109,59 @@ class LineSearch:
             for match in self._timed(self._pattern.expression, part):
                 yield offset, match
 
+    def _split(self, text: str) -> Iterator[Sequence[str]] | None:
+        """Split each part of a text at the matches, or return None if that could take long."""
+        pattern, plan = self._pattern, self._pattern.plan
+        if self._is_for_literals(text):
+            return iter([self._folded(text).split(plan.literals[0])]) if len(plan.literals) == 1 else None
+        if not plan.is_quick or not _has_short_lines(text):
+            return None
+        step = pattern.expression.groups + 1  # groups are among the pieces
+        parts = self._candidates(text)
+        return (pattern.expression.split(part, concurrent=True)[::step] for part, _ in parts)
+
     def _spans(self, text: str) -> Iterator[_Span]:
         """Yield the matches in order."""
-        pattern, plan = self._pattern, self._pattern.plan
-        if pattern.multiline:
-            end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
-            return (span for span in self._matched(text, [(0, len(text))]) if span[0] < end)
-        if plan.is_literal and (not plan.ignore_case or text.isascii()):
-            return _found(text.lower() if plan.ignore_case else text, plan.literals)
-        by_line = pattern.by_line or len(text) > pattern.longest
-        return self._matched(text, _chunks(text, 1 if by_line else _CHUNK))
-
-    def _matched(self, text: str, parts: Iterable[_Span]) -> Iterator[_Span]:
-        """Yield the matches in parts of a text, which are lines or chunks of lines."""
         pattern = self._pattern
-        for start, end in parts:
-            if end - start > pattern.longest:
-                self.too_long += 1
-                continue
-            part, lines = text[start:end], [(0, end - start)]
-            if pattern.tail is not None:
-                tails = self._timed(pattern.tail, part)
-                lines = [(part.rfind("\n", 0, each.start()) + 1, each.end()) for each in tails]
-                part = "\n".join([part[first:last] for first, last in lines])
+        if self._is_for_literals(text):
+            return _found(self._folded(text), pattern.plan.literals)
+        end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
+        return (span for span in self._matched(text) if span[0] < end)
+
+    def _is_for_literals(self, text: str) -> bool:
+        """Return True if places of the literals are all that the pattern matches in a text."""
+        plan = self._pattern.plan
+        return plan.is_literal and not self._pattern.multiline and (not plan.ignore_case or text.isascii())
+
+    def _folded(self, text: str) -> str:
+        return text.lower() if self._pattern.plan.ignore_case else text
+
+    def _matched(self, text: str) -> Iterator[_Span]:
+        for part, lines in self._candidates(text):
             places = [0, *accumulate(last - first + 1 for first, last in lines)]
-            for match in self._timed(pattern.expression, part) if lines else ():
+            for match in self._timed(self._pattern.expression, part):
                 first, last = match.span()
                 index = bisect_right(places, first) - 1
-                shift = start + lines[index][0] - places[index]
+                shift = lines[index][0] - places[index]
                 yield first + shift, last + shift
+
+    def _candidates(self, text: str) -> Iterator[tuple[str, Sequence[_Span]]]:
+        """Yield the candidate lines of each part of a text, joined and as places in the text."""
+        pattern, plan = self._pattern, self._pattern.plan
+        by_line = pattern.by_line or len(text) > pattern.longest
+        parts = [(0, len(text))] if pattern.multiline else _chunks(text, 1 if by_line else _CHUNK)
+        by_literals = plan.has_rare_literals and not pattern.multiline
+        for start, end in parts:
+            part = text[start:end]
+            if len(part) > pattern.longest:
+                self.too_long += 1
+            elif pattern.tail is not None:
+                tails = (match.span() for match in self._timed(pattern.tail, part))
+                yield from _joined(part, tails, start)
+            elif by_literals and (not plan.ignore_case or part.isascii()):
+                yield from _joined(part, _found(self._folded(part), plan.literals), start)
+            else:
+                yield part, [(start, end)]
 
     def _timed(self, expression: Any, text: str) -> Iterator["re.Match[str]"]:
         """Match in slices of time until the deadline. This is the only search with a timeout.
@@ -203,14 +230,29 @@ def _chunks(text: str, size: int) -> Iterator[_Span]:
         start = end + 1
 
 
+def _joined(part: str, places: Iterable[_Span], start: int) -> Iterator[tuple[str, Sequence[_Span]]]:
+    """Yield the lines of some places in a part that starts at `start`, if there are any."""
+    lines: list[_Span] = []
+    end = -1
+    for first, _ in places:
+        if first > end:
+            end = _line_end(part, first)
+            lines.append((part.rfind("\n", 0, first) + 1, end))
+    if lines:
+        yield (
+            "\n".join([part[first:last] for first, last in lines]),
+            [(start + first, start + last) for first, last in lines],
+        )
+
+
 def _found(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
-    """Yield the places of literals; of several at one place, the first."""
-    literal, *others = literals
-    if others:
-        yield from (each.span() for each in re.finditer("|".join(map(re.escape, literals)), text))
-        return
-    start = text.find(literal)
-    while start >= 0:
-        end = start + len(literal)
+    """Yield the places of literals that do not overlap; of several at one place, the first."""
+    places = {literal: at for literal in literals if (at := text.find(literal)) >= 0}
+    while places:
+        literal = min(places, key=places.__getitem__)
+        start, end = places[literal], places[literal] + len(literal)
         yield start, end
-        start = text.find(literal, end)
+        for each in [each for each, at in places.items() if at < end]:
+            places[each] = text.find(each, end)
+            if places[each] < 0:
+                del places[each]

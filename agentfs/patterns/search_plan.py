@@ -7,8 +7,9 @@ fully understood has no plan.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from agentfs.patterns.syntax import Syntax, Token
 
@@ -20,7 +21,9 @@ _FREQUENT_WORD = re.compile(
     re.IGNORECASE,
 )
 _FREQUENT_LETTERS = frozenset(" etaoinsr._,")
+_RARE = 2  # letters of average frequency
 _NO_WORD = re.compile(r"(?=[\x00-\x7f])\W")  # in Unicode some marks belong to words
+_ONE_CHARACTER = {"character", "class", "set", "property", "any"}  # kinds of tokens that match one
 _WITHOUT_NEWLINE = {"any": "[^\\n]", "start": "^", "end": "$"}
 _CLASS_AT_END = (["class", "repeat", "end"], ["set", "repeat", "end"])  # such as blanks at the end of a line
 _CLASS_WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
@@ -35,7 +38,8 @@ class Plan:
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
     tail: str | None = None  # a regex that matches in each line in which `line_regex` does, and to its end
     ignore_case: bool = False  # for the complete pattern
-    is_quick: bool = False  # in a line, the engine takes at most the square of its length
+    has_rare_literals: bool = False  # several, which are found faster than the pattern
+    is_quick: bool = False  # no match is empty; in a line, the engine takes at most the square of its length
 
 
 def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
@@ -65,7 +69,14 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     parts = [_within_line(token, common, mixed=mixed) for token in tokens]
     begin = r"\b" if _begins_with_word(tokens) else ""  # saves an attempt at each letter of a word
     line_regex, tail = begin + "".join(parts), _tail(tokens, parts)
-    return replace(plan, line_regex=line_regex, tail=tail, is_quick=_is_quick(tokens))
+    is_rare = len(plan.literals) > 1 and min(map(_rarity, plan.literals)) >= _RARE
+    return replace(
+        plan,
+        line_regex=line_regex,
+        tail=tail,
+        has_rare_literals=is_rare,
+        is_quick=_is_quick(tokens, plan.literals),
+    )
 
 
 def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
@@ -74,7 +85,7 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
     Returns None if a search for it is not faster.
     """
     depth, start = 0, -1
-    for at, (token, after) in enumerate(zip(tokens, [*tokens[1:], Token("end", "", 0)], strict=False)):
+    for at, (token, after) in enumerate(_pairs(tokens)):
         depth += (token.kind in {"open", "look"}) - (token.kind == "close")
         if depth == 0 and token.kind == "or":
             return None
@@ -94,14 +105,23 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
     return "".join([*flags, *parts[start:], r"[^\n]*"])
 
 
-def _is_quick(tokens: Sequence[Token]) -> bool:
-    """Return True if at most one repeat is tried at many places with many lengths."""
+def _pairs(tokens: Sequence[Token]) -> Iterable[tuple[Token, Token]]:
+    """Return each token with the one that follows it."""
+    return pairwise([*tokens, Token("end", "", 0)])
+
+
+def _is_quick(tokens: Sequence[Token], literals: Sequence[str]) -> bool:
+    """Return True if no match is empty, and at most one repeat is tried at many places with many lengths."""
+    kinds = {token.kind for token in tokens}
+    taken = [after.low for token, after in _pairs(tokens) if token.kind in _ONE_CHARACTER]
+    if not literals and ({"open", "or"} & kinds or not any(taken)):
+        return False
     repeats = [at for at, token in enumerate(tokens) if token.kind == "repeat" and token.high != 1]
     # A repeat after `^` begins at one place of a line; one at the end has one length.
     first = 2 if tokens and tokens[0].kind == "start" else -1
     several = [at for at in repeats if at not in {first, len(tokens) - 1}]
     is_flat = all(tokens[at - 1].kind != "close" for at in repeats)
-    return is_flat and len(several) <= 1 and all(token.kind != "look" for token in tokens)
+    return is_flat and len(several) <= 1 and "look" not in kinds
 
 
 def _begins_with_word(tokens: Sequence[Token]) -> bool:

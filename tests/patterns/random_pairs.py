@@ -14,6 +14,7 @@ ATOMS = [
 ANCHORS = ["^", "$", r"\b", r"\B", r"\A", r"\Z", r"\m", r"\M"]
 QUANTIFIERS = ["*", "+", "?", "*?", "+?", "++", "?+", "{0}", "{2}", "{1,2}", "{,2}", "{1,}", "{0,1}?"]
 OPENINGS = ["(", "(?:", "(?>", "(?i:", "(?s:", "(?=", "(?!", "(?<=", "(?<!", "(?P<n>", "(?-i:", "(?|", "(?m:"]
+WORDS = ["kiss", "abba", "KISS", "aKb"]
 Judged = tuple[int, str, list[tuple[int, int]]]  # a line by its number, with its matches
 LETTERS = "aaabbbkKsSiIxy_ .,-1(\t\x0b\x0c\x1c\x85éßKſİ日\u2028"
 
@@ -40,6 +41,8 @@ def random_pair(draw: random.Random) -> tuple[str, str, bool]:
             opened -= 1
         else:
             tokens.append("|")
+    if draw.random() < 0.2:  # the lines with one of several rare texts are searched
+        tokens.insert(1, f"(?:{'|'.join(draw.sample(WORDS, 2))}{draw.choice(['', '|.'])})")
     tail = draw.choice(["", "", "", "", "|ab", "|^$", r"(a)\1"])
     pattern = "".join(tokens) + ")" * opened + tail
     lines = []

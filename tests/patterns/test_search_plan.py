@@ -43,6 +43,8 @@ def check(pattern, text, ignore_case):
     except TimeoutError:  # such a pattern takes exponential time; a search ends it, and says so
         return False
     assert answer == expected, (pattern, text, ignore_case)
+    counted = LineSearch(compiled, time.monotonic() + 20).count(text)
+    assert counted == (len(expected), sum(len(spans) for *_, spans in expected), False), (pattern, text)
     assert may_match(compiled, text) or not expected, (pattern, text, ignore_case)
     return True
 
@@ -68,6 +70,12 @@ def test_a_search_of_lines_that_were_once_lost(pattern, text, ignore_case):
 def test_regression_a_negated_set_in_a_pattern_of_both_cases_finds_every_line():
     """`regex` misreads [^\\na] beside a part that ignores case."""
     assert [line for line, *_ in found(compile_pattern("(?i:k)b|[^a]"), "é\nA\n")] == [0, 1]
+
+
+def test_a_multiline_match_of_rare_alternatives_may_span_lines(tmp_path):
+    (tmp_path / "f").write_text("kiss\n  ab\nabba\n")
+    with Workspace(tmp_path) as ws:
+        assert ws.grep(r"(?:kiss|abba)\n\s*ab", multiline=True).total_lines == 2
 
 
 def test_regression_an_empty_match_behind_a_match_is_not_counted(tmp_path):
