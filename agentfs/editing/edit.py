@@ -224,6 +224,7 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
     if edit.replace_all:
         shown = old if match == "exact" or old in view.text else shown_characters(old, view.text)
         if draft.places(shown):
+            check_line_numbers(NEW, new, old)
             draft.replace_all(shown, new if shown == old else shown_characters(new, shown))
             return "exact" if shown == old else "visible_escapes"
     elif len(places := draft.places(old)) == 1:
@@ -235,8 +236,7 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
             found = []
     if not found:
         raise _not_once(draft, old, new, known)
-    if "|" in new:
-        check_line_numbers(NEW, new, old, view.text.count("\n", 0, found[0].start) + 1)
+    check_line_numbers(NEW, new, old, view.text.count("\n", 0, found[0].start) + 1)
     draft.replace(found)
     return via
 

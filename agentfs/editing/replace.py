@@ -133,9 +133,8 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
         raise _nothing_found(context, options, wanted, glob_note, found)
     counts = {file.path: file.replacements for file in files}
     total, where = sum(counts.values()), plural(len(files), "file")
-    places = _count_lines(files, MOST_NAMED)
     if options.expect is not None:
-        check_count(options.expect, total, where, files=counts, places=places)
+        check_count(options.expect, total, where, files=counts, places=_count_lines(files, MOST_NAMED))
     changes = [file.change for file in files]
     notes: list[str] = []
     if options.preview:

@@ -87,6 +87,8 @@ def append_to_file(target: EditTarget, content: str) -> WriteResult:
         view, end = draft.view, len(draft.view.text)
         lines = view.lf(content) if view.text else content  # there is no line end to follow
         starts = lines and end and not view.text.endswith("\n")
+        if call_context.is_models_call():
+            check_line_numbers(ParameterName("content"), lines, view.text, count_lines(view.text) + 1)
         draft.replace([Replacement(end, end, f"\n{lines}" if starts else lines)])
         note = "the last line of the file had no line end; one was added before the text"
         return draft.finish("offset", notes=(note,) if starts else ())
@@ -185,8 +187,7 @@ def _with_newlines(text: str, before: str, newline: LineEnds) -> tuple[str, list
     if newline == "keep":
         if old != "\r\n" or new not in {"\n", "mixed"}:
             return text, []
-        note = "the line ends of the file were kept: CRLF"
-        return text.replace("\r\n", "\n").replace("\n", "\r\n"), [note]
+        return text.replace("\r\n", "\n").replace("\n", "\r\n"), ["the line ends of the file were kept: CRLF"]
     if newline == "given":
         if not old or not new or old == new:
             return text, []

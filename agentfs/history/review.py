@@ -28,7 +28,7 @@ from agentfs.history.step_merge import Disk, read_node
 from agentfs.history.undo import RequestedPaths, real_paths, record_restored, retried
 from agentfs.results import FileReview, Hunk, Origin, Review, ReviewedPlace, ReviewedResult, reviewed_text
 from agentfs.shown.workspace_context import Context
-from agentfs.text.decoding import UNKNOWN_8BIT, decode
+from agentfs.text.decoding import UNKNOWN_8BIT, Decoded, decode, decode_in
 from agentfs.text.diff import ReplacedLines, bounded_lines, git_line_changes, line_count, split_lines
 from agentfs.text.git_patch import Blob
 from agentfs.text.lines import newline_of
@@ -70,10 +70,8 @@ class TracedHunk(NamedTuple):
 
 
 def text_of(node: Node | None) -> str | None:
-    """Return the text of a file, one character for each byte; "" for no file, None for any other content."""
-    if node is not None and not isinstance(node, FileNode):
-        return None
-    blob = Blob("", node.load() if node else b"")
+    """Return the text of a file, one character for each byte; "" without a file, None if it is binary."""
+    blob = Blob("", node.load() if isinstance(node, FileNode) else b"")
     return None if blob.is_binary else blob.text
 
 
@@ -160,7 +158,7 @@ def replay(steps: Sequence[Step], first_number: int) -> dict[str, TracedFile]:
         births: dict[str, dict[int, Author]] = {}
         for path, start, end, other in step.by_others:
             births.setdefault(path, {}).update(dict.fromkeys(range(start, end), other))
-        changed = [each for each in step.changes if has_file(each)]
+        changed = [each for each in step.changes if has_file(each) or each.path in files]
         for each in changed:
             known = files.get(each.path) or TracedFile.of(each.before)
             put(each.path, known.advanced(each.before, BY_OTHERS))
@@ -261,7 +259,7 @@ def changed_files(
         if not any(is_in_scope(path, scope) for path in paths_of(change)):
             continue
         call_context.check()
-        encoding = journal.encodings.get(change.path)
+        encoding = journal.encodings.get(change.path) or journal.encodings.get(change.moved_from)
         old_name = root.display_path(change.moved_from) if change.moved_from else None
         kind, by_lines, hunks = _compared(change, old_name, traced[change.path])
         if not all(map(may_show, paths_of(change))):
@@ -338,8 +336,8 @@ def _kind_and_note(change: Change, old_name: str | None, *, are_texts: bool) -> 
         return "created", note
     if isinstance(after, DirectoryNode):
         return "deleted", "a directory now"
-    if not note and isinstance(before, LinkNode):
-        note = "a link before"
+    if not note and not isinstance(before, FileNode):
+        note = f"a {'link' if isinstance(before, LinkNode) else 'directory'} before"
     if after is None:
         return "deleted", note
     if not (isinstance(before, FileNode) and isinstance(after, FileNode)):
@@ -348,14 +346,18 @@ def _kind_and_note(change: Change, old_name: str | None, *, are_texts: bool) -> 
     return ("mode" if before.digest == after.digest else "changed" if are_texts else "binary"), note
 
 
+def _decoded(data: bytes, encoding: str | None) -> Decoded:
+    """Decode a file. ASCII may also be text in a 7-bit encoding that a call has named."""
+    return decode_in(data, encoding) if encoding and data.isascii() else decode(data, encoding)
+
+
 def _shown(text: str, encoding: str | None) -> list[str]:
     """Return the lines of a text with one character for each byte as people read them."""
     plain = split_lines(text)
-    if text.isascii():
+    if text.isascii() and encoding is None:
         return plain
-    data = text.encode("latin-1")
     try:
-        decoded = decode(data, encoding)
+        decoded = _decoded(text.encode("latin-1"), encoding)
     except AgentFSError:
         decoded = None
     if decoded is None or decoded.encoding == UNKNOWN_8BIT:  # in no encoding that is known
@@ -518,7 +520,7 @@ def _decide_lines(file: FoundFile, decided: Sequence[tuple[tuple[Hunk, TracedHun
 def _typed(text: str, node: FileNode, encoding: str | None, *, is_last: bool) -> str:
     """Return a text with the line ends and the encoding of a file, with one character for each byte."""
     data = node.load()
-    decoded = decode(data, encoding)
+    decoded = _decoded(data, encoding)
     newline = "\r\n" if newline_of(decoded.text) == "\r\n" else "\n"
     if text and not text.endswith("\n") and (not is_last or data.endswith(b"\n")):
         text += "\n"

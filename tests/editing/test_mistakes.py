@@ -54,7 +54,11 @@ def test_a_program_and_an_existing_file_may_have_any_name(ws):
 ])  # fmt: skip
 def test_regression_our_line_numbers_in_a_new_text_are_refused(ws, tmp_path, old, new):
     (tmp_path / "m.py").write_text("x = 1\nx = 2\n")
-    for act in (lambda: ws.edit("m.py", old, new), lambda: ws.edit("new.py", "", "1|a\n2|b\n")):
+    for act in (
+        lambda: ws.edit("m.py", old, new),
+        lambda: ws.edit("new.py", "", "1|a\n2|b\n"),
+        lambda: ws.edit("m.py", "x = ", "1|a\n2|b", replace_all=True),
+    ):
         error = refused(act, "invalid_argument")
         assert "line numbers" in error.message
         assert "Leave them out" in error.hint
@@ -69,10 +73,13 @@ def test_regression_our_line_numbers_in_a_content_are_refused(ws, tmp_path):
     answer = tools.call("write", {"path": "m.py", "content": "1|x = 1\n2|x = 3\n"})
     assert answer.error is not None
     assert "line numbers" in answer.content
+    for content in ("3|x = 3\n", "1|a\n2|b\n"):
+        assert "line numbers" in ws.tools("all").call("append", {"path": "m.py", "content": content}).content
     assert (tmp_path / "m.py").read_text() == "x = 1\nx = 2\n"
     ws.write("m.py", "1|x = 1\n2|x = 3\n")  # a program's content is exact
     assert tools.call("write", {"path": "m.py", "content": "1|x = 1\n2|x = 4\n"}).success  # it has them
     assert tools.call("edit", {"path": "m.py", "old_string": "2|x", "new_string": "2|y"}).success
+    assert ws.tools("all").call("append", {"path": "m.py", "content": "3|x = 5\n"}).success
 
 
 def test_regression_a_programs_content_is_exact(tmp_path):

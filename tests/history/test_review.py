@@ -1,6 +1,7 @@
 """`Workspace.review` and its decisions: origins, bad input, what survives, and what a model is told."""
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -177,6 +178,42 @@ def test_a_change_without_lines_is_one_hunk(top: Path):
         assert (file.kind, *map(lined, file.hunks)) == ("deleted", ("deleted", (), ()))
 
 
+def test_regression_the_text_of_a_file_in_place_of_a_link_or_directory_is_shown(top: Path):
+    """Such a file was accepted unseen."""
+    put(top, {"d/in": "x\n", "file": "1\n"})
+    (top / "link").symlink_to("file")
+    with Workspace(top) as ws:
+        with ws.recording("make"):
+            shutil.rmtree(top / "d")
+            for name in ("link", "file"):
+                (top / name).unlink()
+            put(top, {"d": "new\n", "link": "new\n"})
+            (top / "file").symlink_to("d")
+        review = ws.review()
+        assert {file.path: lined(*file.hunks) for file in review.files} == {
+            "d": ("a directory before", (), ("new\n",)),
+            "d/in": ("", ("x\n",), ()),
+            "file": ('link to "d"', ("1\n",), ()),
+            "link": ("a link before", (), ("new\n",)),
+        }
+        ws.apply_review(reject=ids_of(review))
+        assert (top / "d/in").read_text() == "x\n"
+        assert (top / "link").read_text() == "1\n"
+
+
+def test_regression_the_author_of_a_directory_in_place_of_a_file_is_known(top: Path):
+    """Its deletion counted as another program's, so it could not be rejected."""
+    with Workspace(top) as ws:
+        with ws.recording("make"):
+            (top / "a.py").unlink()
+            (top / "a.py").mkdir()
+        ws.delete("a.py")
+        review = ws.review()
+        assert [str(each) for each in review.hunks[0].origins] == ["command make"]
+        ws.apply_review(reject=ids_of(review))
+        assert (top / "a.py").is_file()
+
+
 def lined(hunk: Hunk) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     return hunk.note, hunk.old_lines, hunk.new_lines
 
@@ -264,6 +301,27 @@ def test_regression_an_encoding_that_was_named_is_that_of_the_review(
         (hunk,) = ws.review().hunks
         ws.apply_review(edit={hunk.id: "четыре"})
         assert (top / "b.txt").read_bytes() == "раз\nчетыре\n".encode(encoding)
+
+
+def test_regression_an_encoding_that_was_named_goes_with_a_moved_file(top: Path):
+    """Its lines were shown as escapes."""
+    (top / "b.txt").write_bytes("раз\nдва\n".encode("cp1251"))
+    with Workspace(top) as ws:
+        ws.edit("b.txt", "два", "три", encoding="cp1251")
+        ws.move("b.txt", "c.txt")
+        (hunk,) = ws.review().hunks
+        assert (hunk.old_lines, hunk.new_lines) == (("два\n",), ("три\n",))
+
+
+def test_regression_a_7_bit_encoding_that_was_named_is_that_of_the_review(top: Path):
+    """Its escapes were shown, and a decision wrote UTF-8 into the file."""
+    (top / "b.txt").write_bytes("日本\nb\n".encode("iso2022_jp"))
+    with Workspace(top) as ws:
+        ws.edit("b.txt", "日本", "日本語", encoding="iso2022_jp")
+        (hunk,) = ws.review().hunks
+        assert (hunk.old_lines, hunk.new_lines) == (("日本\n",), ("日本語\n",))
+        ws.apply_review(edit={hunk.id: "本"})
+        assert (top / "b.txt").read_bytes() == "本\nb\n".encode("iso2022_jp")
 
 
 def test_regression_bytes_in_no_known_encoding_are_shown_as_escapes(top: Path):
