@@ -32,7 +32,7 @@ MOST = {
     ("search", "patterns"): 2_810,
     ("watch",): 1_116,
     ("tree",): 1_041,
-    ("text",): 953,
+    ("text",): 951,
     ("fs",): 2_740,
     ("base",): 658,
     ("",): 1_507,  # the modules at the top

@@ -78,7 +78,7 @@ class FileEdit:
                 details={"path": self.current.path},
             )
 
-    @cached_property
+    @property
     def creates(self) -> bool:
         """True if the file does not exist."""
         return self.current.data is None

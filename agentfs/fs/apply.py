@@ -178,10 +178,10 @@ class Batch:
         path = context.displayed(changes[0].path) if changes else "."
         with file_locks(context.trees.lock_keys, context.path, path) as self._lock_file:
             turning = {change.path for change in changes if change.turns}
-            # Who may create a node may create the directories above it.
-            missing = _missing_parents(context, changes)
-            parents = self._checked(context.view(access=None), missing, turning)
-            wanted = [*self._checked(context, changes, turning), *parents]
+            wanted = self._checked(context, changes, turning)
+            if missing := _missing_parents(context, changes):
+                # Who may create a node may create the directories above it.
+                wanted += self._checked(context.view(access=None), missing, turning)
             self._max_bytes = sys.maxsize  # a file that moves to another file system may have any size
             with suppress(_NotRenamedError):
                 return self._carry_out(_steps(context, wanted, {} if turning else _renames(wanted)))
@@ -269,9 +269,10 @@ class Batch:
     def _names(self, paths: Sequence[str]) -> str:
         return first_names([quote(self._context.displayed(path)) for path in sorted(paths)], _NOTED_PATHS)
 
-    def _at(self, path: str) -> AbstractContextManager[Place]:
+    def _at(self, path: str, near: Place | None = None) -> AbstractContextManager[Place]:
+        """Open the place of a path; if it is beside `near`, nothing is resolved again."""
         directory, _, name = path.rpartition("/")
-        held = self._held
+        held = near or self._held
         if held is not None and directory == held.real_path.rpartition("/")[0]:
             return nullcontext(HeldPlace(held.parent, name, path, path))
         return resolve_real(self._anywhere, path)
@@ -418,7 +419,7 @@ class Batch:
     def _put(self, step: _Step) -> None:
         """Rename a temporary to its path."""
         change = step.change
-        with self._at(step.temporary) as source, self._at(change.path) as target:
+        with self._at(change.path) as target, self._at(step.temporary, target) as source:
             if change.before is not None:
                 self._check_unchanged(change, target)
                 self._made.append((change, 0))

@@ -8,7 +8,7 @@ no lines.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import AnyStr, NamedTuple
 
@@ -88,22 +88,18 @@ def common_ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
 
     The two parts do not overlap.
     """
-    first, second = len(one), len(other)
-    most = min(first, second)
-    head = _most_equal(most, lambda low, high: one[low:high] == other[low:high])
-    tail = _most_equal(
-        most - head, lambda low, high: one[first - high : first - low] == other[second - high : second - low]
-    )
+    head = tail = 0
+    # Bisecting compares each item about twice, but slices are compared fast.
+    most = high = min(len(one), len(other))
+    while head < high:
+        middle = (head + high + 1) // 2
+        head, high = (middle, high) if one[head:middle] == other[head:middle] else (head, middle - 1)
+    first, second, high = len(one), len(other), most - head
+    while tail < high:
+        middle = (tail + high + 1) // 2
+        is_equal = one[first - middle : first - tail] == other[second - middle : second - tail]
+        tail, high = (middle, high) if is_equal else (tail, middle - 1)
     return head, tail
-
-
-def _most_equal(high: int, equal: Callable[[int, int], bool]) -> int:
-    """Return how many of `high` items are equal; bisecting compares each about twice, but slices are fast."""
-    low = 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if equal(low, middle) else (low, middle - 1)
-    return low
 
 
 class Replacement(NamedTuple):
