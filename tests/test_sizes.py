@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 678,
     ("providers",): 282,
     ("editing",): 2_120,
-    ("history",): 2_756,
+    ("history",): 2_757,
     ("reading", "shown"): 1_204,
     ("search", "patterns"): 2_810,
     ("watch",): 1_116,

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from itertools import chain, count
 from threading import RLock
@@ -16,7 +16,7 @@ from agentfs.errors import AgentFSError, ClosedError, NotFoundError
 from agentfs.fs import Change, FileNode, MovedNode, Node, Root, entry_type, expanded, quote
 from agentfs.fs.node import ConcurrentChange, NotRestoredError
 from agentfs.history.database import Contents, Statement, put_meta, stored_json
-from agentfs.history.log import LinesBy, Log, Step, Toggle
+from agentfs.history.log import Author, LinesBy, Log, Step, Toggle
 from agentfs.history.rows import node_to_json, step_to_json
 from agentfs.history.state_directory import StateDirectory
 from agentfs.limits import Limits
@@ -51,7 +51,8 @@ class Journal:
         self.is_kept = not self.contents.database.temporary
         self.directory: StateDirectory | None = None  # closed with the journal
         self._root, self._most_bytes = root and root.view(recorder=None), most_bytes
-        self._lock = RLock()  # always taken after the locks of files
+        # While it is held, no other thread makes a recorded change. Always taken after the locks of files.
+        self.lock = RLock()
         # The `OpenRecordings` of the module that imports this one, from the first recording on.
         self.recordings: Any = None
         self._main: Journal | None = None  # set in a journal for one transaction
@@ -59,14 +60,14 @@ class Journal:
 
     def after_fork(self) -> None:
         """Start empty in a forked child; with a state directory, its database refuses every use there."""
-        self._lock = RLock()
+        self.lock = RLock()
         self.recordings, self.ended = None, bool(self.groups)
         if not self.is_kept:
             self.contents, self.log, self.accepted = Contents(), Log(), {}
 
     def close(self) -> None:
         """Release the kept contents, close the database and unlock the state directory."""
-        with self._lock:
+        with self.lock:
             self.contents.close()
             if self.directory is not None:
                 self.directory.close()
@@ -79,10 +80,6 @@ class Journal:
     def flush(self) -> None:
         """At the end of a call, write the outcomes that are not yet in the database."""
         self.contents.database.flush()
-
-    def exclusive(self) -> AbstractContextManager[object]:
-        """Return a context in which no other thread makes a recorded change."""
-        return self._lock
 
     @property
     def main(self) -> "Journal":
@@ -107,12 +104,12 @@ class Journal:
         by_others: tuple[LinesBy, ...] = (),
         toggles: tuple[Toggle, ...] | None = None,
         accepted: Bases | None = None,
+        author: Author | None = None,
         at: int | None = None,
     ) -> Generator[tuple[Change, ...]]:
         """Begin a step with the changes that the block makes, and end it; drop it if the block fails.
 
-        Gives the changes with contents loaded from the store. The author is that of the present call, also of
-        all lines that `by_others` does not name.
+        Gives the changes with contents loaded from the store.
 
         Args:
             changes: The changes.
@@ -121,16 +118,17 @@ class Journal:
             by_others: Lines by other authors.
             toggles: What an undo, redo or rollback takes back or makes again.
             accepted: Nodes that become bases at the end of the step.
+            author: The author of all lines that `by_others` does not name, by default of the present call.
             at: The position at which the changes were computed; raises ConcurrentChange at another.
         """
-        with self._lock:
+        with self.lock:
             if self.ended:
                 raise ClosedError("This transaction has ended.")
             if at is not None and at != self.log.position:
                 raise ConcurrentChange
             if (recordings := self.main.recordings) is not None:
                 recordings.settle(expanded(changes))
-            kept, author = tuple(map(self.contents.keep, changes)), call_context.author.get()
+            kept, author = tuple(map(self.contents.keep, changes)), author or call_context.author.get()
             made = step = Step(kept, time.time(), label, lost, author, by_others, self.groups, toggles)
             bases = {path: self.contents.keep_node(node) for path, node in (accepted or {}).items()}
             accepting = [_accepted_row({**self.accepted, **bases})] if bases else []
@@ -162,7 +160,7 @@ class Journal:
 
         Then call `bound`, when all contents that are still needed belong to steps or open recordings.
         """
-        with self._lock:
+        with self.lock:
             step = step and step._replace(groups=self.groups)
             self._write([*statements, *(self._row(step, begun=False) if step else ())])
             if step is not None:
@@ -218,7 +216,7 @@ class Journal:
 
     def checkpoint(self, name: str | None) -> str:
         """Name the current position, and return the name; the default is a number."""
-        with self._lock:
+        with self.lock:
             known, position = self.log.checkpoints, self.log.position
             if name is None:
                 name = next(name for name in map(str, count(len(known) + 1)) if name not in known)
@@ -233,7 +231,7 @@ class Journal:
 
         The default in a transaction are its own steps.
         """
-        with self._lock:
+        with self.lock:
             if checkpoint is None and self.groups:
                 depth = len(self.groups)
                 return [step for step in self.log.after(0) if step.groups[:depth] == self.groups], 0
@@ -248,7 +246,7 @@ class Journal:
 
     def origin(self, path: str, node: Node | None) -> str:
         """Return a text that names the author of a node at a path."""
-        with self._lock:
+        with self.lock:
             step = self.log.last_step_that_left(path, node)
         own = "run: ", "background: ", "merge: "  # the labels of commands and of merged branches
         is_own = step is not None and (not step.label or step.label.startswith(own))
@@ -279,14 +277,12 @@ class Journal:
 
     def bound(self) -> None:
         """Drop contents that nothing needs, then the oldest steps, until they are few enough and fit."""
-        with self._lock:
+        with self.lock:
             contents, log = self.contents, self.log
             if contents.total_bytes <= self._most_bytes and not log.is_too_long:
                 return
-            while len(log.after(0)) > 1 and log.is_too_long:
-                log.drop_oldest()
             self._collect()
-            while len(log.after(0)) > 1 and contents.total_bytes > self._most_bytes:
+            while len(log.after(0)) > 1 and (log.is_too_long or contents.total_bytes > self._most_bytes):
                 log.drop_oldest()
                 self._collect()
             drop = ("DELETE FROM steps WHERE number <= ?", (log.dropped,))

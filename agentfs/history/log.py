@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, MovedNode, MovedTree, Node, entry_type, expanded
+from agentfs.fs.apply import directories_above
 from agentfs.fs.node import moves, reverse
 from agentfs.fs.path import is_in
 from agentfs.results import RecordedResult
@@ -119,10 +120,17 @@ class UndoPlan(NamedTuple):
     parts: Sequence[Part]
     left: Mapping[str, Node | None] = {}
 
-    def without(self, paths: Collection[str]) -> "UndoPlan":
-        """Return this plan for all other paths."""
-        changes = [[each for each in step if each.path not in paths] for step in self.changes]
-        return UndoPlan(changes, _without(self.parts, paths), self.left)
+    def without(self, paths: Iterable[str]) -> "UndoPlan":
+        """Return this plan without some paths, all below them, and the other paths of files moved there."""
+        every = {each.path for step in self.changes for each in step}
+        moved = [{*pair} for step in self.changes for pair in file_moves(step).items()]
+        left_out, more = {*paths}, every
+        while more:
+            more = {path for path in every - left_out if not left_out.isdisjoint(directories_above(path))}
+            more |= set[str]().union(*[pair for pair in moved if not pair.isdisjoint(left_out)]) - left_out
+            left_out |= more
+        changes = [[each for each in step if each.path not in left_out] for step in self.changes]
+        return UndoPlan(changes, _without(self.parts, left_out), self.left)
 
 
 @dataclass

@@ -70,7 +70,7 @@ class OpenRecordings:
     def begin(self, opened: OpenRecording) -> None:
         """Open a recording; end the step of the innermost open one before."""
         self.end_failed()
-        with self._journal.exclusive():
+        with self._journal.lock:
             if self._open:
                 self._settle(self._open[-1])
             if not any(each.ignored >= opened.ignored for each in self._open):
@@ -88,7 +88,7 @@ class OpenRecordings:
                 "This recording belongs to the process from which this one was forked.", hint="It ends there."
             )
         try:
-            with self._journal.exclusive():
+            with self._journal.lock:
                 if opened not in self._open:
                     return  # another thread has ended it since
                 self._settle(opened, [_DROP] if len(self._open) == 1 else [])

@@ -18,7 +18,6 @@ from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, quote
 from agentfs.fs.apply import Applied
 from agentfs.fs.node import EntryNode, begin_again, reverse
-from agentfs.fs.oserrors import read_only
 from agentfs.fs.path import is_in
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
@@ -222,7 +221,7 @@ def changed_files(
     """Return what has changed and is not accepted, and with `since` has lines of steps after a checkpoint."""
     journal.settle_recordings()
     root, max_bytes, groups = context.root, context.limits.file_bytes, journal.groups
-    with journal.exclusive():
+    with journal.lock:
         position = journal.position_of(since) if since else 0
         kept, dropped, accepted = journal.log.after(0), journal.log.dropped, {**journal.accepted}
     steps = with_contents(kept, Disk(root, max_bytes, Contents().keep_node).node)
@@ -406,8 +405,6 @@ def apply_review(
         raise InvalidArgumentError(
             f"The hunk {twice[0]!r} is given twice.", details={"parameter": "ids", "id": twice[0]}
         )
-    if (reject or edit) and root.policy.read_only:
-        raise read_only()
     decisions: dict[str, Decision] = {**dict.fromkeys(accept, True), **dict.fromkeys(reject, False), **edit}
 
     def carry_out() -> tuple[Sequence[_Decided], Applied]:
@@ -420,7 +417,7 @@ def apply_review(
             [each for each in found.directories if any(is_in(change.path, each.path) for change in changes)]
         )
         bases = {path: node for each in decided for path, node in each.bases.items()}
-        record = partial(journal.logging_step, accepted=bases)
+        record = partial(journal.logging_step, accepted=bases, author=("program", "review"))
         if not changes:
             with record(()):
                 return decided, Applied()
@@ -430,11 +427,7 @@ def apply_review(
         record_restored(tracker, changes)
         return decided, applied
 
-    author = call_context.author.set(("program", "review"))
-    try:
-        decided, applied = retried(carry_out)
-    finally:
-        call_context.author.reset(author)
+    decided, applied = retried(carry_out)
     places = tuple(place for each in decided for place in each.places)
     text = reviewed_text(places) if places else f"Accepted {plural(len(accept), 'hunk')}."
     return ReviewedResult(len(accept), places, notes=applied.notes, text=text)

@@ -160,12 +160,18 @@ class _Tree:
         return merge_nodes(path, before, after, present)
 
     def _make_directories(self, path: str, own: Container[str]) -> None:
-        """Make the directories above a path that are missing, also those that earlier steps removed."""
+        """Make the directories above a path that are missing, also those that earlier steps removed.
+
+        A file or link in place of one clashes.
+        """
         for above in directories_above(path):
             with suppress(AgentFSError):  # one that cannot be read exists
-                if above not in own and self._node(above) is None:
+                node = DirectoryNode() if above in own else self._node(above)
+                if node is None:
                     present = self._present[above]
                     self._nodes[above] = present if isinstance(present, DirectoryNode) else DirectoryNode()
+                elif not isinstance(node, DirectoryNode):
+                    self.clashes[above] = Clash(above, DirectoryNode(), node)
 
     def _move(self, source: Change, target: Change, *, unread: bool) -> None:
         """Move a file, and keep other changes of its content."""

@@ -96,7 +96,7 @@ def _carry_out(
     """
     journal.settle_recordings()
     root, log = context.root, journal.log
-    with journal.exclusive():
+    with journal.lock:
         position, plan = log.position, make_plan()
     changes = [each for step in plan.changes for each in step]
     if not all(root.is_usable(each.path) for each in changes):
@@ -118,7 +118,7 @@ def _carry_out(
             raise ConcurrentChange
         if not partly:
             return plan, outcome, Applied()
-        plan = plan.without({each.path for each in clashes})
+        plan = plan.without(each.path for each in clashes)
         outcome = merge_plan(plan, disk)._replace(clashes=clashes)
     toggles = tuple([Toggle(part.number, part.is_made, tuple(part.paths)) for part in plan.parts])
     applied = root.apply(
@@ -139,8 +139,8 @@ def _result(
     root, groups = context.root, journal.groups
     plan, outcome, applied = retried(partial(_carry_out, journal, context, make_plan))
     if outcome.clashes:
-        clashing = {each.path for each in outcome.clashes}
-        others = {each.path for each in outcome.changes if not each.of_directory} - clashing
+        possible = plan.without(each.path for each in outcome.clashes)
+        others = {each.path for step in possible.changes for each in step if not each.of_directory}
         rest: NextCall | None = None
         if again is not None and 0 < len(others) <= MOST_OFFERED:
             fewer = len({part.unit(groups) for part in plan.parts if not others.isdisjoint(part.paths)})
@@ -148,7 +148,7 @@ def _result(
             shown = [*map(root.display_path, sorted(others))]
             rest = call(again["name"], **again["arguments"], **steps, paths=shown)
         raise clash_error(outcome.clashes, root, done="undone" if again else "redone", rest=rest)
-    with journal.exclusive():
+    with journal.lock:
         left = map(len, journal.log.units(groups))
     remaining = (*outcome.remaining, *applied.remaining)
     changes = [each for each in outcome.changes if each.path not in remaining]

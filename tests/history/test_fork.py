@@ -158,7 +158,7 @@ def test_a_child_does_not_wait_for_threads_and_locks_of_its_parent(ws):
     tools = ws.tools("all")
     ws.write("a.txt", "one\n")
     asyncio.run(tools.acall("read", {"path": "a.txt"}))
-    with ws._journal.exclusive(), ws._read_tracker._lock, ws._outputs._lock:
+    with ws._journal.lock, ws._read_tracker._lock, ws._outputs._lock:
         done = threading.Event()
 
         def child():

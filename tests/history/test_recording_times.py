@@ -168,7 +168,7 @@ def test_regression_two_threads_that_end_the_same_late_recording_make_one_step(r
             (root / "new").write_text("new\n")
             monkeypatch.setattr(Database, "write", failing)
         monkeypatch.undo()
-        with ExitStack() as stack, ws._journal.exclusive():
+        with ExitStack() as stack, ws._journal.lock:
             stack.enter_context(in_threads(*[ws.changes] * 3))
             time.sleep(0.2)  # all of them wait to look at the tree
         assert [step.label.partition(" ")[0] for step in standing(ws)] == ["make"]
@@ -222,7 +222,7 @@ def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, is_slow, 
         slow.clear()
         recordings, idle, deadline = recordings_of(ws._journal), 0, time.monotonic() + 10
         while idle < 10 and time.monotonic() < deadline:  # the thread of the call may be late
-            with ws._journal.exclusive():
+            with ws._journal.lock:
                 idle = 0 if recordings._open else idle + 1
             time.sleep(0.01)
         (root / "person").write_text("x\n")

@@ -1,6 +1,7 @@
 """Transactions: several changes that are one step, and are taken back if the block raises."""
 
 import contextlib
+import shutil
 import time
 
 import pytest
@@ -9,7 +10,7 @@ from agentfs import AgentFSError, LineChange, Workspace
 from agentfs.errors import ClosedError
 from tests import kit
 from tests.history.judges import snapshot
-from tests.kit import in_threads, refused
+from tests.kit import in_threads, put, refused
 
 LINES = "".join(f"line {number}\n" for number in range(9))
 
@@ -81,6 +82,31 @@ def test_what_others_changed_meanwhile_is_kept_and_named(ws, tmp_path):
     assert (tmp_path / "a").read_text() == LINES.replace("line 1", "theirs")
     assert (tmp_path / "b").read_text() == LINES.replace("line 7", "seventh"), "merged by lines"
     assert error.__notes__ == ['Changed by others meanwhile, so not taken back: "a"']
+
+
+@pytest.mark.parametrize(("act", "theirs", "left"), [
+    # The moved file was deleted.
+    (lambda tx: tx.move("d/b", "e"), "d/b", {"e": "x\n"}),
+    (lambda tx: tx.move("d", "e"), "d/b", {"e/b": "x\n"}),
+    (lambda tx: (tx.edit("d/b", "x", "y"), tx.move("d/b", "e")), "e", {}),
+    # The other path was not taken back either.
+    (lambda tx: tx.move("d/b", "e"), "d", {"e": "x\n"}),
+    (lambda tx: tx.delete("d", recursive=True), "d", {}),
+    (lambda tx: tx.delete("d/b"), "d", {}),
+])  # fmt: skip
+def test_regression_what_depends_on_what_others_changed_is_kept_too(ws, tmp_path, act, theirs, left):
+    put(tmp_path, {"a": LINES, "d/b": "x\n"})
+
+    def changed(tx):
+        tx.edit("a", "line 1\n", "first\n")
+        act(tx)
+        shutil.rmtree(tmp_path / theirs, ignore_errors=True)
+        put(tmp_path, {theirs: "theirs\n"})
+
+    error = fails_in_a_transaction(ws, changed)
+    found = {name: data.decode() for name, (_, _, data) in snapshot(tmp_path, directories=False).items()}
+    assert found == {"a": LINES, theirs: "theirs\n", **left}
+    assert "Changed by others meanwhile, so not taken back:" in error.__notes__[0]
 
 
 def test_calls_on_the_workspace_take_no_part(ws, tmp_path):

@@ -92,6 +92,21 @@ def test_a_conflict_names_path_and_lines_and_offers_the_rest(reopened, tmp_path)
     assert (top / "c").read_text() == TEN.replace("4\n5\n", "x\ny\n")
 
 
+def test_regression_a_conflict_offers_only_paths_that_can_be_undone(reopened, tmp_path):
+    """It offered entries of a directory that is a file now, and the other path of a moved file."""
+    top = tmp_path / "root"
+    put(top, {"b": TEN, "d/c": TEN})
+    with reopened().transaction() as tx:
+        tx.edit("a", "4\n", "x\n")
+        tx.move("b", "e")
+        tx.delete("d", recursive=True)
+    put(top, {"b": "theirs\n", "d": "theirs\n"})
+    (rest, *_) = refused(lambda: reopened().undo(), "conflict").details["suggested_calls"]
+    assert rest == {"name": "undo", "arguments": {"paths": ["a"]}}
+    reopened().undo(**rest["arguments"])
+    assert ((top / "a").read_text(), (top / "e").read_text()) == (TEN, TEN)
+
+
 def test_paths_take_back_their_own_last_steps(reopened, tmp_path):
     top = tmp_path / "root"
     ws = reopened()
