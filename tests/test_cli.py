@@ -186,7 +186,7 @@ def test_the_help_is_printed_by_help(tmp_path):
 SHELLED = {
     "call read path=a.py >/dev/full": FULL, "call read path=a.py --json >/dev/full": FULL,
     "call read path=large.txt >/dev/full": FULL, "schemas >/dev/full": FULL, "--help >/dev/full": FULL,
-    "diff --state ../state >/dev/full": FULL,
+    "diff --state ../state >/dev/full": FULL, "run --mode recorded -- echo a >/dev/full": (125, FULL[1]),
     "call read path=a.py >&-": (2, "agentfs: Standard output is closed.\n"),
     "call write - <&-": (2, "agentfs: Standard input is closed.\n"),
     "call write - <binary": (2, "agentfs: Standard input is not text in utf-8.\n"),

@@ -73,9 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             command, options = parse_command_line(sys.argv[1:] if argv is None else argv, _COMMANDS)
         except SystemExit as end:  # argparse has printed help or an error
             status = end.code if isinstance(end.code, int) else FAILED
+            write_output()
         else:
             status = command.run(options)
-        write_output()
     except BrokenPipeError:  # the reader is gone, as after `| head`
         return 0
     except (AgentFSError, OSError) as error:

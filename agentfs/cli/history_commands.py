@@ -82,7 +82,7 @@ def show_review(options: CommandOptions) -> int:
     """Print a review as text, JSON or a page, or apply decisions."""
     if options.apply:
         given, state = read_settings(options.apply), options.state or ""
-        with Workspace(history.state.root_of(state), state=state) as workspace:
+        with Workspace(options.root or history.state.root_of(state), state=state) as workspace:
             try:
                 print_text(str(workspace.apply_review(**json.loads(given))))
             except (TypeError, ValueError, RecursionError):

@@ -367,7 +367,8 @@ def _tools(workspace: Workspace) -> Sequence[kit.Tool]:
                 notes = [note for operation in operations for note in _apply(changes, operation)]
         except AgentFSError as error:
             if error.details.get("applied", False) is False:  # None if a connection was lost
-                error.hint = kit.Joined(" ", _UNCHANGED, error.hint)
+                # Notes name what could not be taken back.
+                error.hint = kit.Joined(" ", *getattr(error, "__notes__", [_UNCHANGED]), error.hint)
             raise
         return _result(operations, notes)
 

@@ -9,7 +9,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from os import PathLike, fspath
@@ -27,11 +27,12 @@ from agentfs.remote import wire
 from agentfs.remote.connection import Connection, Opener, Received, disconnected
 from agentfs.remote.narrow import SENT, narrowed
 from agentfs.results import RecordedResult
-from agentfs.tools.gate import check_open, guard_methods
+from agentfs.tools.gate import guard_methods
 from agentfs.tools.tool import declaration_of
 from agentfs.workspace import Workspace
 
 _OPENED = tuple[str, Policy, tuple[str, ...]]  # the root, the policy and the recovery notes of a server
+_LEFT = tuple[RecordedResult | None, list[str]]  # what a block recorded, and notes on its error
 # The effect of a method, the type hint of its result, and the default of its timeout.
 Declared = tuple[str, Any, Any]
 
@@ -44,8 +45,7 @@ class _Session:
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._process = 0  # the one whose threads carry the messages
-        self.numbers = itertools.count(1)
-        self.closed = False
+        self.numbers, self.closed = itertools.count(1), False
         self.root, self.policy, self.notes = "", Policy(), tuple[str, ...]()  # of the server
         self.connection()
 
@@ -191,14 +191,20 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
     def _block(self, method: str, arguments: Mapping[str, Any]) -> Generator[tuple[Self, Recording]]:
         """Enter a `with` block at the remote side; yield the workspace inside it, and the recording."""
         block = self._call(method, arguments, ("none", str, None))
-        recorded, raised = Recording(arguments.get("label", "")), True
+        recorded = Recording(arguments.get("label", ""))
+        leave = functools.partial(self._call, "leave", declared=("write", _LEFT, None))
         try:
             yield self._inside("block", block, self.policy), recorded
-            raised = False
-        finally:
-            with suppress(AgentFSError) if raised else nullcontext():
-                given = {"block": block, "raised": raised}
-                recorded.result = self._call("leave", given, ("write", RecordedResult | None, None))
+        except BaseException as error:
+            try:
+                recorded.result, notes = leave({"block": block, "raised": True})
+            except AgentFSError:
+                # Without `from`, so that this is not an unexpected error of a tool.
+                raise disconnected("it may keep changes of the block", applied=None)  # noqa: B904
+            for note in notes:
+                error.add_note(note)
+            raise
+        recorded.result, _ = leave({"block": block, "raised": False})
 
     def _call(self, method: str, arguments: Mapping[str, Any], declared: Declared, given: Any = None) -> Any:
         """Call a method at the remote side, or get a property.
@@ -234,8 +240,7 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
                 reply = {"of": message["ask"], "reply": True}
                 function, arguments = _question(message, functions, self.policy)
                 try:
-                    value = call_context.call_back(function, *arguments)
-                    return wire.to_line({**reply, "value": value})
+                    return wire.to_line({**reply, "value": call_context.call_back(function, *arguments)})
                 except Exception as error:  # noqa: BLE001 - raised when the remote side has answered
                     raised = error
                     return wire.to_line({**reply, "raised": True})
@@ -277,8 +282,8 @@ def _value_of(message: Received, returns: Any, *, applied: bool | None, raised: 
 
     If a function of the program has `raised` an error, that is the one to raise, unless it was handled.
     """
-    if isinstance(message.get("error"), Exception):
-        error = message.pop("error")  # popped: a frame of its traceback would keep it alive
+    # Popped, because a frame of its traceback would keep it alive.
+    if isinstance(error := message.pop("error", None), Exception):
         if raised is not None and not isinstance(error, AgentFSError):
             raise raised
         raise error from raised
@@ -301,7 +306,6 @@ def _sent(name: str, local: Any) -> Any:
     if isinstance(local, property):
         return property(lambda self: self._call(name, {}, _declared(local.fget)), doc=local.__doc__)
 
-    @check_open
     @functools.wraps(local)
     def remote(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         _, *given = inspect.signature(local).bind(None, *args, **kwargs).arguments.items()

@@ -105,7 +105,7 @@ class Connection:
         """Run a command in a session of its own, so Ctrl-C does not end it and it asks for no password."""
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
-            [*command], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         )
         self._error_reader = _start(self._keep_errors)
         return self._process.stdout, self._process.stdin
@@ -135,8 +135,7 @@ class Connection:
         self.lose(": ".join(filter(None, words)))
 
     def _deliver(self, message: Received) -> None:
-        number = message.get("of")
-        inbox = self._inboxes.get(number) if type(number) is int else None
+        inbox = self._inboxes.get(message.get("of", -1))
         if inbox is None or ("progress" in message and not inbox.empty()):
             return  # the call was given up, or is busy
         if inbox.qsize() > _MAX_WAITING:

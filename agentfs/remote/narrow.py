@@ -11,7 +11,7 @@ from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.policy import Policy, Protect
 from agentfs.workspace import Workspace
 
-_LOCAL = {"close", "tools", "recorded", "branch", "branches"}
+_LOCAL = {"close", "tools", "recorded", "branch"}
 # The methods and properties that a client can name, and what a toolkit needs.
 SENT = {
     name: each

@@ -90,8 +90,8 @@ class Server:
             if "method" in message:
                 self._begin(number, message)
             elif "reply" not in message:
-                if number in self._calls:
-                    self._calls[number].abandon()
+                if call := self._calls.get(number):
+                    call.abandon()
             elif question := self._questions.pop(number, None):
                 with suppress(InvalidStateError):  # cancelled
                     question.set_result(message)
@@ -110,7 +110,10 @@ class Server:
             self._workspace.close()
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
-        progress = functools.partial(self._report, number) if message.get("progress") else None
+        def report(entries: int) -> None:
+            self._send(wire.to_line({"of": number, "progress": entries}))
+
+        progress = report if message.get("progress") else None
         self._calls[number] = call_context.Execution(message.get("tool"), on_progress=progress)
         self._workers.submit(self._work, number, message)
 
@@ -172,7 +175,7 @@ class Server:
                 raise errors.RefusedError("The root is in a protected directory.")
         return path
 
-    def _found_inside(self, *within: str) -> Workspace:
+    def _found_inside(self, *within: str) -> Any:
         """Return the workspace that a call is about: the main one, or one in a view or a block of it."""
         if not within:
             if self._workspace is None:
@@ -181,8 +184,7 @@ class Server:
         *outer, last = within
         kind, given = wire.from_text(last)
         if kind == "block":
-            inside: Workspace = self._block(given)[1]
-            return inside
+            return self._block(given)[1]
         workspace: Workspace = self._inside(*outer)  # the same object as for its own calls: it keeps texts
         if kind == "host":
             if self._policy.read_only or self._policy.deny:
@@ -196,7 +198,7 @@ class Server:
         del self._blocks[block]
         error = errors.ClosedError("The client has left the block.") if raised else None
         manager.__exit__(error and type(error), error, None)
-        return getattr(value, "result", None)  # of a recording
+        return [getattr(value, "result", None), getattr(error, "__notes__", ())]
 
     def _block(self, name: str) -> tuple[Any, Any]:
         if name not in self._blocks:
@@ -217,9 +219,6 @@ class Server:
         if reply.get("raised") is True:
             raise RuntimeError("A function of the client failed.")  # only the client knows how
         return reply.get("value")
-
-    def _report(self, number: int, entries: int) -> None:
-        self._send(wire.to_line({"of": number, "progress": entries}))
 
     def _send(self, line: bytes) -> None:
         rest = memoryview(line)

@@ -119,7 +119,7 @@ def to_text(value: Any, functions: Functions | None = None) -> str:
             return {"$": name} | {key: plain(each) for key, each in changed.items()}
         if isinstance(value, (str, int, float)):  # JSON has the text or number of an enumeration's member
             return value
-        if isinstance(value, bytes):
+        if isinstance(value, bytes | bytearray | memoryview):
             return {"$": "bytes", "base64": base64.b64encode(value).decode()}
         if isinstance(value, AgentFSError):
             details = json.loads(json.dumps(value.details, default=str))

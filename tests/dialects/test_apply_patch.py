@@ -130,6 +130,23 @@ def test_a_failed_patch_says_that_nothing_was_changed(apply, tmp_path, lines, co
     assert snapshot(tmp_path) == before
 
 
+def test_regression_a_failed_patch_names_what_it_could_not_take_back(ws, tmp_path):
+    """It said that nothing was changed."""
+
+    def permission(request):
+        if request.paths == ("src/app.py",):
+            return True
+        (tmp_path / "src/app.py").write_text("theirs\n")
+        return False
+
+    tools = ws.view(policy=Policy(on_ask=permission)).tools(dialect="apply-patch")
+    update = [UPDATE, "@@", "-import os", "+import sys", "*** Delete File: obsolete.txt"]
+    failed = tools.call("apply_patch", {"input": patch(*update)})
+    assert failed.error["code"] == "refused"
+    assert 'Changed by others meanwhile, so not taken back: "src/app.py"' in failed.content
+    assert "Nothing was changed" not in failed.content
+
+
 @pytest.mark.parametrize(("text", "line", "told"), [
     ("bad", 1, "the first line of the patch must be '*** Begin Patch'"), ("", 1, "the first line"),
     ("*** Begin Patch\nbad", 2, "the last line of the patch must be '*** End Patch'"), ("*** Begin Patch", 1, "the last line"),

@@ -187,6 +187,11 @@ def test_saved_marks_are_applied_unless_something_changed(kept: tuple[Path, Path
     marks = tmp_path / "marks.json"
     marks.write_text(json.dumps({"reject": [review.hunks[0].id]}))
     command = [sys.executable, "-m", "agentfs", "review", "--state", str(state), "--apply", str(marks)]
+    # Another root was ignored.
+    elsewhere = subprocess.run(
+        [*command, "--root", str(Path(__file__).parent)], capture_output=True, check=False
+    )
+    assert (elsewhere.returncode, b"belongs to another workspace" in elsewhere.stderr) == (2, True)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "Taken back" in done.stdout) == (0, True)
     again = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -60,6 +60,25 @@ def test_regression_each_public_property_is_that_of_a_local_workspace(tmp_path, 
         assert getattr(views[0], name) == getattr(views[1], name)
 
 
+def test_regression_what_a_local_workspace_does(remote, tmp_path):
+    """`branches` raised AttributeError, bytes-like data was a list, and a note on the exception was lost."""
+    assert remote.branches() == []
+    for data in (bytearray(b"a\n"), memoryview(b"b\n")):
+        remote.write_bytes("a.txt", data)
+        assert (tmp_path / "a.txt").read_bytes() == data
+    with pytest.raises(KeyError) as caught, remote.transaction() as changes:  # noqa: PT012 - of the block
+        changes.write_bytes("a.txt", b"c\n")
+        (tmp_path / "a.txt").write_text("theirs\n")
+        raise KeyError
+    assert caught.value.__notes__ == ['Changed by others meanwhile, so not taken back: "a.txt"']
+
+
+def test_regression_a_command_in_one_text_is_named(tmp_path):
+    """It said "No such file or directory: 'a'"."""
+    with pytest.raises(DisconnectedError, match="'agentfs serve'"):
+        connect("agentfs serve", tmp_path)
+
+
 def test_its_policy_and_limits_are_the_effective_ones(tmp_path):
     own = Policy(read_only=True, deny=["delete"], protect=Protect(read=[*Protect.READ, "*.secret"]))
     limits = Limits(read_lines=5)

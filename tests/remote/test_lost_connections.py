@@ -202,28 +202,48 @@ def test_every_waiting_call_ends(tmp_path):
         assert [*tree(tmp_path)] == ["new.txt"]
 
 
-def test_a_loss_between_two_calls_is_said_once(tmp_path):
-    """Without that, the journal would be empty and nobody would know why."""
-    servers = []
+class Servers(list[PipeServer]):
+    """The servers that a workspace has opened, one after another."""
 
-    def streams():
-        servers.append(PipeServer({"root": "/"}))
-        return servers[-1].streams
+    def __call__(self):
+        self.append(PipeServer({"root": "/"}))
+        return self[-1].streams
 
-    with connect(streams, tmp_path, patience=PATIENCE) as ws:
-        ws.write("a.txt", "one\n")
-        view = ws.view(limits=Limits(read_lines=1))
-        servers[0].streams[1].close()  # the server ends, and with it its stream
+    def end(self):
+        """End the last server, and with it its stream."""
+        incoming, outgoing = self[-1].streams
+        outgoing.close()
         for _ in range(100):
-            if servers[0].streams[0].closed:
+            if incoming.closed:
                 break
             time.sleep(0.02)
+
+
+def test_a_loss_between_two_calls_is_said_once(tmp_path):
+    """Without that, the journal would be empty and nobody would know why."""
+    servers = Servers()
+    with connect(servers, tmp_path, patience=PATIENCE) as ws:
+        ws.write("a.txt", "one\n")
+        view = ws.view(limits=Limits(read_lines=1))
+        servers.end()
         with pytest.raises(DisconnectedError, match="opens a new connection") as caught:
             ws.undo()
         assert caught.value.details["applied"] is False
         assert len(servers) == 1
         assert view.read("a.txt").content == "one\n"  # a view is made again
         assert len(servers) == 2
+
+
+def test_regression_a_block_that_loses_its_connection_may_have_changed_files(tmp_path):
+    """Its last call was not sent, so `applied` was False, and a patch said that nothing was changed."""
+    servers = Servers()
+    with connect(servers, tmp_path, patience=PATIENCE) as ws:
+        with pytest.raises(DisconnectedError) as caught, ws.transaction() as changes:  # noqa: PT012 - as below
+            changes.write("a.txt", "one\n")
+            servers.end()
+            changes.write("b.txt", "two\n")
+        assert caught.value.details == {"applied": None}
+        assert "may have changed files" in caught.value.hint
 
 
 def test_a_block_ends_with_its_connection(tmp_path):
