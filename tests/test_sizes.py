@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_120,
     ("history",): 2_757,
     ("reading", "shown"): 1_204,
-    ("search", "patterns"): 2_810,
+    ("search", "patterns"): 2_792,
     ("watch",): 1_116,
     ("tree",): 1_041,
     ("text",): 951,

@@ -86,14 +86,15 @@ class LineSearch:
         This is faster than `hits`, but only for patterns without `multiline`.
         """
         lines = matches = 0
+        is_quick = self._pattern.plan.is_quick and _has_short_lines(text)
         try:
-            split = self._split(text)
-            for pieces in split or ():
+            for part, _ in self._candidates(text) if is_quick else ():
                 seconds_left(self._deadline)
+                pieces = self._pattern.expression.split(part, concurrent=True)
                 matches += len(pieces) - 1
                 # The first match of a part is in a new line, and so is each that a line end precedes.
                 lines += sum(map(contains, pieces[1:-1], repeat("\n"))) + (len(pieces) > 1)
-            for hit in self.hits(text) if split is None else ():
+            for hit in () if is_quick else self.hits(text):
                 lines += 1
                 matches += hit.matches
         except TimeoutError:
@@ -109,32 +110,14 @@ class LineSearch:
             for match in self._timed(self._pattern.expression, part):
                 yield offset, match
 
-    def _split(self, text: str) -> Iterator[Sequence[str]] | None:
-        """Split each part of a text at the matches, or return None if that could take long."""
-        pattern, plan = self._pattern, self._pattern.plan
-        if self._is_for_literals(text):
-            return iter([self._folded(text).split(plan.literals[0])]) if len(plan.literals) == 1 else None
-        if not plan.is_quick or not _has_short_lines(text):
-            return None
-        step = pattern.expression.groups + 1  # groups are among the pieces
-        parts = self._candidates(text)
-        return (pattern.expression.split(part, concurrent=True)[::step] for part, _ in parts)
-
     def _spans(self, text: str) -> Iterator[_Span]:
         """Yield the matches in order."""
-        pattern = self._pattern
-        if self._is_for_literals(text):
-            return _found(self._folded(text), pattern.plan.literals)
+        pattern, plan = self._pattern, self._pattern.plan
+        folded = self._folded(text)
+        if plan.is_literal and not pattern.multiline and folded is not None:
+            return _found(folded, plan.literals[0])
         end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
         return (span for span in self._matched(text) if span[0] < end)
-
-    def _is_for_literals(self, text: str) -> bool:
-        """Return True if places of the literals are all that the pattern matches in a text."""
-        plan = self._pattern.plan
-        return plan.is_literal and not self._pattern.multiline and (not plan.ignore_case or text.isascii())
-
-    def _folded(self, text: str) -> str:
-        return text.lower() if self._pattern.plan.ignore_case else text
 
     def _matched(self, text: str) -> Iterator[_Span]:
         for part, lines in self._candidates(text):
@@ -150,18 +133,27 @@ class LineSearch:
         pattern, plan = self._pattern, self._pattern.plan
         by_line = pattern.by_line or len(text) > pattern.longest
         parts = [(0, len(text))] if pattern.multiline else _chunks(text, 1 if by_line else _CHUNK)
-        by_literals = plan.has_rare_literals and not pattern.multiline
         for start, end in parts:
             part = text[start:end]
             if len(part) > pattern.longest:
                 self.too_long += 1
-            elif pattern.tail is not None:
-                tails = (match.span() for match in self._timed(pattern.tail, part))
-                yield from _joined(part, tails, start)
-            elif by_literals and (not plan.ignore_case or part.isascii()):
-                yield from _joined(part, _found(self._folded(part), plan.literals), start)
-            else:
-                yield part, [(start, end)]
+                continue
+            lines = [(0, len(part))]
+            folded = self._folded(part) if plan.has_rare_literals and not pattern.multiline else None
+            if pattern.tail is not None:
+                tails = self._timed(pattern.tail, part)
+                lines = [(part.rfind("\n", 0, each.start()) + 1, each.end()) for each in tails]
+            elif folded is not None:
+                lines = [*_lines_with(folded, plan.literals)]
+            if lines:
+                joined = "\n".join([part[first:last] for first, last in lines])
+                yield joined, [(start + first, start + last) for first, last in lines]
+
+    def _folded(self, text: str) -> str | None:
+        """Return the text in which literals are found; None if it has other forms of letters."""
+        if self._pattern.plan.ignore_case:
+            return text.lower() if text.isascii() else None
+        return text
 
     def _timed(self, expression: Any, text: str) -> Iterator["re.Match[str]"]:
         """Match in slices of time until the deadline. This is the only search with a timeout.
@@ -169,12 +161,9 @@ class LineSearch:
         As in rg, an empty match does not follow another match at once, such as the second match of `.*`.
         """
         seconds, done, behind = _FIRST_SLICE, 0, -1
-        # A timeout costs a look at the clock for each match.
-        is_quick = self._pattern.plan.is_quick and not self._pattern.multiline and _has_short_lines(text)
         overrun = self._overrun(text)
         while True:
-            left = seconds_left(self._deadline, overrun)
-            timeout = None if is_quick else min(seconds, left)
+            timeout = min(seconds, seconds_left(self._deadline, overrun))
             found = expression.finditer(text, timeout=timeout, concurrent=True)
             try:
                 for match in islice(found, done, None):
@@ -230,29 +219,19 @@ def _chunks(text: str, size: int) -> Iterator[_Span]:
         start = end + 1
 
 
-def _joined(part: str, places: Iterable[_Span], start: int) -> Iterator[tuple[str, Sequence[_Span]]]:
-    """Yield the lines of some places in a part that starts at `start`, if there are any."""
-    lines: list[_Span] = []
-    end = -1
-    for first, _ in places:
-        if first > end:
-            end = _line_end(part, first)
-            lines.append((part.rfind("\n", 0, first) + 1, end))
-    if lines:
-        yield (
-            "\n".join([part[first:last] for first, last in lines]),
-            [(start + first, start + last) for first, last in lines],
-        )
-
-
-def _found(text: str, literals: tuple[str, ...]) -> Iterator[_Span]:
-    """Yield the places of literals that do not overlap; of several at one place, the first."""
-    places = {literal: at for literal in literals if (at := text.find(literal)) >= 0}
-    while places:
-        literal = min(places, key=places.__getitem__)
-        start, end = places[literal], places[literal] + len(literal)
+def _found(text: str, literal: str) -> Iterator[_Span]:
+    start = text.find(literal)
+    while start >= 0:
+        end = start + len(literal)
         yield start, end
-        for each in [each for each, at in places.items() if at < end]:
-            places[each] = text.find(each, end)
-            if places[each] < 0:
-                del places[each]
+        start = text.find(literal, end)
+
+
+def _lines_with(text: str, literals: Sequence[str]) -> Iterator[_Span]:
+    """Yield the lines that have one of several literals."""
+    places = {literal: text.find(literal) for literal in literals}
+    while places := {literal: at for literal, at in places.items() if at >= 0}:
+        first = min(places.values())
+        end = _line_end(text, first)
+        yield text.rfind("\n", 0, first) + 1, end
+        places = {literal: at if at > end else text.find(literal, end) for literal, at in places.items()}

@@ -9,6 +9,7 @@ fully understood has no plan.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 from agentfs.patterns.syntax import Syntax, Token
@@ -34,12 +35,16 @@ class Plan:
     """The plan for finding the lines that can match."""
 
     literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
-    is_literal: bool = False  # the pattern is only a choice of its literals
+    is_literal: bool = False  # the pattern is only its one literal
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
     tail: str | None = None  # a regex that matches in each line in which `line_regex` does, and to its end
     ignore_case: bool = False  # for the complete pattern
-    has_rare_literals: bool = False  # several, which are found faster than the pattern
     is_quick: bool = False  # no match is empty; in a line, the engine takes at most the square of its length
+
+    @cached_property
+    def has_rare_literals(self) -> bool:
+        """True for several literals that are found faster than the pattern."""
+        return len(self.literals) > 1 and min(map(_rarity, self.literals)) >= _RARE
 
 
 def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
@@ -49,9 +54,9 @@ def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
     literals = _LiteralReader(tokens, folded=folded).find()
-    plain = "".join("\n" if token.kind == "or" else token.value for token in tokens)
-    branches = tuple(dict.fromkeys((plain.lower() if folded else plain).split("\n")))
-    is_literal = literals == branches and all(token.kind in {"character", "or"} for token in tokens)
+    plain = "".join(token.value for token in tokens)
+    is_literal = literals == (plain.lower() if folded else plain,)
+    is_literal = is_literal and all(token.kind == "character" for token in tokens)
     return Plan(literals, is_literal, ignore_case=folded)
 
 
@@ -60,23 +65,14 @@ def make_plan(syntax: Syntax, common: Callable[[str, str], bool], *, ignore_case
     if syntax.opaque or syntax.unclosed:
         return Plan()
     plan = plan_of_literals(syntax, ignore_case=ignore_case)
-    if plan.is_literal:
-        # The engine finds literals only in texts that have other forms of letters.
-        return replace(plan, line_regex=syntax.source, is_quick=True)
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     # With both cases in one pattern, `regex` misreads sets such as [^\na], so they are not written.
     mixed = any("i" in token.value for token in tokens if token.kind == "open")
     parts = [_within_line(token, common, mixed=mixed) for token in tokens]
     begin = r"\b" if _begins_with_word(tokens) else ""  # saves an attempt at each letter of a word
     line_regex, tail = begin + "".join(parts), _tail(tokens, parts)
-    is_rare = len(plan.literals) > 1 and min(map(_rarity, plan.literals)) >= _RARE
-    return replace(
-        plan,
-        line_regex=line_regex,
-        tail=tail,
-        has_rare_literals=is_rare,
-        is_quick=_is_quick(tokens, plan.literals),
-    )
+    is_quick = _is_quick(tokens, plan.literals)
+    return replace(plan, line_regex=line_regex, tail=tail, is_quick=is_quick)
 
 
 def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
@@ -111,17 +107,20 @@ def _pairs(tokens: Sequence[Token]) -> Iterable[tuple[Token, Token]]:
 
 
 def _is_quick(tokens: Sequence[Token], literals: Sequence[str]) -> bool:
-    """Return True if no match is empty, and at most one repeat is tried at many places with many lengths."""
-    kinds = {token.kind for token in tokens}
+    """Return True if no match is empty, and at most one choice is tried at many places with many lengths."""
+    kinds = [token.kind for token in tokens]
     taken = [after.low for token, after in _pairs(tokens) if token.kind in _ONE_CHARACTER]
-    if not literals and ({"open", "or"} & kinds or not any(taken)):
+    if not literals and ({"open", "or"} & {*kinds} or not any(taken)):
         return False
-    repeats = [at for at, token in enumerate(tokens) if token.kind == "repeat" and token.high != 1]
     # A repeat after `^` begins at one place of a line; one at the end has one length.
-    first = 2 if tokens and tokens[0].kind == "start" else -1
-    several = [at for at in repeats if at not in {first, len(tokens) - 1}]
-    is_flat = all(tokens[at - 1].kind != "close" for at in repeats)
-    return is_flat and len(several) <= 1 and "look" not in kinds
+    known = {len(tokens) - 1, 2 if kinds[0] == "start" else -1}
+    choices = [
+        at
+        for at, token in enumerate(tokens)
+        if token.kind == "open" or (token.low != token.high and at not in known)
+    ]
+    is_flat = ("close", "repeat") not in pairwise(kinds)
+    return is_flat and len(choices) <= 1 and "look" not in kinds
 
 
 def _begins_with_word(tokens: Sequence[Token]) -> bool:

@@ -98,11 +98,13 @@ def test_matches_in_the_line_of_the_timeout_are_kept(tmp_path):
         assert (each.total_lines, each.exact, each.skipped.reached) == (1, False, "timeout")
 
 
-def test_a_search_ends_in_time_inside_one_long_file(tmp_path):
+@pytest.mark.parametrize("output_mode", ["content", "total"])
+def test_a_search_ends_in_time_inside_one_long_file(tmp_path, output_mode):
     (tmp_path / "f").write_text(("a" * 200 + "b\n") * 20_000)
+    doubling = "(?:a|a)" * 14 + "[cd]"  # a choice without a repeat
     with Workspace(tmp_path) as ws:
-        for pattern in (r"(?:a+)+\d", r"(\w+)*:", r"a.*a.*a.*a.*c\w", "[ab]+?[ab]+?[ab]+?x?c"):
-            result = ws.grep(pattern, timeout=0.1)
+        for pattern in (r"(?:a+)+\d", r"(\w+)*:", r"a.*a.*a.*a.*c\w", "[ab]+?[ab]+?[ab]+?x?c", doubling):
+            result = ws.grep(pattern, timeout=0.1, output_mode=output_mode)
             assert result.elapsed_ms < 8_000, pattern
             assert result.exact == (result.skipped.reached is None)
 
