@@ -247,7 +247,7 @@ def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArg
 def past_end(
     what: str, offset: int, first: int, last: int, *, also: str = "", **details: Any
 ) -> PastEndError:
-    """Return the error for an offset past the end.
+    """Return the error for an offset past the end, or before the start.
 
     Args:
         what: A clause with the size, such as "The file has 3 lines".
@@ -259,7 +259,7 @@ def past_end(
     """
     hint = Advice("Pass an ", ParameterName("offset"), f" from {first} to {last}{also}.")
     return PastEndError(
-        f"{what}; offset {offset} is past its end.",
+        f"{what}; offset {offset} is {'before its start' if offset < 0 else 'past its end'}.",
         hint=hint if last >= first else "It is empty: there is nothing to read.",
         details={"offset": offset, **details},
     )

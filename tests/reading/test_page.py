@@ -262,3 +262,4 @@ def test_regression_a_negative_offset_before_the_first_line_is_past_the_end(read
     reader.write(TEN)
     error = reader.error(offset, limits=limits)
     assert (error.code, error.details["total_lines"]) == ("past_end", 10)
+    assert f"offset {offset} is before its start." in str(error)
