@@ -31,7 +31,7 @@ class Cancelled(Interruption):
 
 
 class BusyLoopError(InvalidArgumentError):
-    """A callback or tool is asynchronous, and the thread that would wait for it runs an event loop."""
+    """An asynchronous callback or tool cannot be awaited: the thread of the call runs an event loop."""
 
 
 class OverTimeError(Exception):

@@ -36,7 +36,7 @@ class Mask(NamedTuple):
     assumed: Collection[bytes] | None = None
 
     def is_at(self, status: os.stat_result) -> bool:
-        """Return True for the status of this mask with its content, also under another name."""
+        """Return True if this is the status of the mask with its content, under any name."""
         return status.st_ino == self.inode and self.is_copied_to(status)
 
     def is_unchanged(self, status: os.stat_result) -> bool:

@@ -54,7 +54,7 @@ class _Tools(kit.Tools):
 
     @kit.offer(effect="write", renames=_FILE)
     def write(self, file_path: str, content: str) -> WriteResult:
-        """Create or overwrite a file; parent directories are created, and its line ids end.
+        """Create or overwrite a file; parent directories are created. Its line ids become invalid.
 
         Args:
             file_path: Path to file (relative to project root or absolute).

@@ -66,7 +66,7 @@ def check_any(name: str, changes: Sequence[object]) -> None:
 
 
 def check_expect(expect: int | None) -> None:
-    """Raise an error for an expected number of replacements that there cannot be."""
+    """Raise an error if `expect` is less than 1."""
     if expect is not None and expect < 1:
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 

@@ -266,7 +266,7 @@ def _line_blanks(line: str) -> str:
 def _keep_tokens(old: str, actual: str, new: str) -> str | None:
     """Return the new text, but take the words that it shares with the old text from the file.
 
-    Returns None if its other words have typographic characters, because the model may mean plain ones.
+    Returns None if another word of the new text has typographic characters: the model may mean plain ones.
     `old` and `actual` have the same length.
     """
     old_tokens, new_tokens = _TOKEN.findall(old), _TOKEN.findall(new)

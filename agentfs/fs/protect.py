@@ -38,7 +38,7 @@ class NameMatcher:
         names = [rule.names for rule in self._rules if not rule.exception]
         first = [next((name for name in each if name.strip("*")), each[0]) for each in names]
         self._is_ordinary = _ordinary_test(first, _BACKUP_ENDS if backups else ())
-        self._ordinary = set[str]()  # names for which the test is true
+        self._ordinary = set[str]()  # names that passed the test
 
     def covers(self, real_path: str) -> bool:
         """Return True if a path is protected."""

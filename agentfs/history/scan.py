@@ -1,7 +1,7 @@
 """A scan of a tree: each path with its status and its content, which the content store keeps.
 
-Files whose status has not changed since the last scan are not read again. Those that are as young as the last
-scan are, because a second change in the same tick leaves the same times.
+A file whose status has not changed since the last scan is not read again. A file that changed shortly before
+that scan, or during it, is read: a second change in the same tick of the clock would leave the same times.
 """
 
 import os
@@ -135,7 +135,7 @@ class Scan:
         with suppress(OSError):  # a path is gone
             for path, seen in self._old.items():
                 call_context.check()
-                # With an inode number of 64 bits, a status differs: then the tree is walked.
+                # The kept inode number has 63 bits. A larger one differs, and the tree is walked.
                 if seen.young or seen.status != _FIELDS(self._root.trees.status(path)):
                     return False
             return True

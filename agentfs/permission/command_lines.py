@@ -5,8 +5,8 @@ grammar: the commands of a substitution, a loop or a function are commands of th
 
 An allow rule must match every command of the line, whatever its expansions become, and matches no line with
 anything but simple commands, operators, quotes and variables. A deny or ask rule must match one command, for
-any value of its expansions, also behind `env`, `sudo` or `sh -c`. A line that cannot be cut matches no allow
-rule and every other one.
+any value of its expansions, also behind `env`, `sudo` or `sh -c`. A line that cannot be cut matches every
+deny and ask rule, and no allow rule.
 
 This reading is a convenience for the user who is asked less often. It does not confine a command.
 """

@@ -17,7 +17,7 @@ from agentfs.tree.globs import compile_globs, expand
 # The effect of a tool, or what happens to a path. A "command" is one whose changes are judged when it ends.
 Judged: TypeAlias = Effect | Action | Literal["command"]
 
-# The actions that a call with each effect may take; a group is about the call if it has one of them.
+# The actions that a call with each effect may take. A group covers the call if it contains one of them.
 _ACTIONS: dict[str, frozenset[str]] = {
     "none": frozenset[str](),
     "write": GROUPS["change"],

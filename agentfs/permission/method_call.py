@@ -217,7 +217,7 @@ class MethodCall:
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
-        # `to` of a rollback is the name of a checkpoint. Files that are listed replace the default path.
+        # `to` of a rollback is the name of a checkpoint. If `files` is given, it replaces the default path.
         if (at := self.arguments.get("path")) is None or (at in (".", ["."]) and self.arguments.get("files")):
             return ()
         root, found = self.workspace._root, list[str]()

@@ -59,7 +59,7 @@ class Provider(ABC):
         """Return a call of this provider, or None for anything else."""
 
     def read_calls(self, call: Any) -> Sequence[ToolCall]:
-        """Return the tool calls that a call of this provider consists of, or () for anything else."""
+        """Return the tool calls in one call of this provider, or () if it is not a call."""
         found = self.read_call(call)
         return () if found is None else (found,)
 

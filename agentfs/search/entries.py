@@ -72,7 +72,7 @@ class Page:
         return self._bytes_left <= 0 or self._characters_left <= 0
 
     def end_before(self, number: int) -> None:
-        """End the page before an entry, if it does not end sooner."""
+        """End the page before this entry, unless it already ends sooner."""
         self.end = min(self.end, max(number, self.first))
 
 

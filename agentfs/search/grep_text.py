@@ -263,7 +263,7 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
 
 
 def _count_texts(counts: Mapping[str, FileCount]) -> list[tuple[str, str]]:
-    """Return each path and `: 3`, with the number of matches if it differs from that of lines."""
+    """Return each path with its count, such as `: 3` lines, or `: 3 (5 matches)` if the numbers differ."""
     return [
         (
             one_line(path),

@@ -56,7 +56,7 @@ def search_with_meant_globs(
 def _start_of(root: Root, options: SearchOptions) -> str:
     """Return the directory that is searched, if it is the only one and not the root; else ""."""
     paths = paths_of(options.path)
-    with suppress(AgentFSError):  # the search itself raises it
+    with suppress(AgentFSError):  # the search itself will raise the error
         entry = root.entry(paths[0])
         if len(paths) == 1 and entry.is_dir and entry.path != "." and not entry.path.startswith(".."):
             return entry.path
