@@ -18,7 +18,7 @@ LARGEST_OBJECT = 64 * 1024 * 1024  # bytes of an object; one request sends or fe
 _DELETED = b"\0This object of agentfs is being deleted.\n"
 _STALE = json.dumps({"e_tag": f'"{0:032}"', "version": "1"})  # a version that no object has
 _ANSWER = re.compile(r"(?<=status code: )\d+(?: [A-Z]\w+)*|(?<=<Code>)\w+")
-_REFUSED = "^PermissionDenied|^Unauthenticated|Expired|Token|AccessKey|Signature|Skewed|Denied|Unauthorized"
+_REFUSED = "^Unauthenticated|Expired|Token|AccessKey|Signature|Skewed|Denied|Unauthorized|Forbidden"
 _AGAIN = "Call it again: it continues where it was."
 # Our errors, and the next step, by a pattern of the store's kind of error and its answer. 20: below a file.
 _ERRORS = {
@@ -45,6 +45,8 @@ class Objects:
             raise errors.UnsupportedSystemError(wrong, hint="Run: pip install obstore") from None
         self._store = url_or_store
         if isinstance(url_or_store, str):
+            if url_or_store.startswith("file:"):  # an empty directory would be in the way of a file
+                options = {"automatic_cleanup": True, **options}
             try:
                 self._store = stores.from_url(url_or_store, **options)
             except Exception as error:  # noqa: BLE001 - its errors have no common class

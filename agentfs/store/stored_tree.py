@@ -120,9 +120,7 @@ class StoredTree:
         rows = {**named, **{f"left out ({reason})": paths for reason, paths in left_out.items()}}
         lines = path_notes(str, {f"{name.replace('_', ' ')} {len(rows[name])}": rows[name] for name in rows})
         if named.get("conflicts"):
-            lines.append(
-                f"The store's texts are below {META}/conflicts; a conflict ends when both are equal."
-            )
+            lines.append(f"The store's texts are in {META}/conflicts; a conflict ends when both are equal.")
         if sync.truncated:
             lines.append("There is more. Pull or push again: it continues.")
         facts: dict[str, Any] = {**named, "left_out": left_out, "truncated": sync.truncated}

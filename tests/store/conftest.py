@@ -111,7 +111,7 @@ def trees(request, tmp_path):
         server = request.getfixturevalue("server")
         return opener(f"s3://{server.bucket()}/some/prefix", tmp_path, server.options)
     (tmp_path / "store").mkdir()
-    return opener(f"file://{tmp_path}/store", tmp_path, {"automatic_cleanup": True})
+    return opener(f"file://{tmp_path}/store", tmp_path, {})
 
 
 def files(tree) -> dict[str, bytes]:

@@ -223,6 +223,7 @@ class GeneratedStore(Answers):
     (403, "AccessDenied"), (403, "RequestTimeTooSkewed"), (403, "SignatureDoesNotMatch"),
     (400, "ExpiredToken"), (401, "Unauthorized"), (503, "SlowDown"),
     (500, "InternalError"), (400, "BadRequest"),
+    (403, "Forbidden"),  # of other stores and proxies, which say no more; `pull` raised `io`
 ])  # fmt: skip
 def test_an_answer_of_the_store_is_a_clear_error(tmp_path, status, s3_code):
     expected = "refused" if status in {401, 403} or s3_code == "ExpiredToken" else "io"
