@@ -24,7 +24,7 @@ MOST = {
     ("store",): 425,
     ("commands",): 2_118,
     ("tools", "arguments", "habits"): 1_845,
-    ("permission",): 678,
+    ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_120,
     ("history",): 2_757,

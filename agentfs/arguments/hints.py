@@ -33,6 +33,9 @@ def visible_name(hint: Any) -> str:
 
 
 def _metadata(hint: Any) -> tuple[Any, ...]:
+    """Return what an `Annotated` hint says besides the type, also one in a union."""
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(each for option in get_args(hint) for each in _metadata(option))
     return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
@@ -67,8 +70,6 @@ def kind_of(hint: Any, known: Mapping[Any, Kind] = {}, within: tuple[Any, ...] =
     hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
     while hasattr(hint, "__supertype__"):  # a `NewType`
         hint = hint.__supertype__
-    if hint is Any:
-        return kinds.Anything()
     origin, args = get_origin(hint) or hint, get_args(hint)
     if isinstance(origin, type) and (kind := known.get(origin) or kinds.SCALARS.get(origin)):
         return kind

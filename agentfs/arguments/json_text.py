@@ -22,7 +22,7 @@ _REST = FirstOf(Advice("and add the rest with ", ToolName("append"), "."), "and 
 _WRITE_LESS = Joined(" ", "Nothing was done. Write less in one call", _REST)
 
 
-class NotJSONError(ValueError):
+class NotJSONError(Exception):
     """Raised for text that is not accepted as JSON. The message completes the sentence "it is …"."""
 
     hint: Any = "Send one JSON object; inside strings, escape quotes, backslashes and line ends."
@@ -76,16 +76,13 @@ def parse_json(text: str, *, repair: bool = False) -> Any:
         ) from None
     except RecursionError:
         raise NotJSONError("nested too deep") from None
-    except NotJSONError:
-        raise
     except ValueError:  # Python's own bound on the digits of an integer
         raise NotJSONError("not accepted: a number in it has too many digits") from None
 
 
 def _repaired(text: str) -> str:
     """Return JSON text without a fence, a closing tag after it, and trailing commas."""
-    plain = _AROUND.sub("", text.strip())
-    return _TRAILING_COMMA.sub(lambda found: found["string"] or "", plain)
+    return _TRAILING_COMMA.sub(lambda found: found["string"] or "", _AROUND.sub("", text.strip()))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,6 @@
 
 import json
 import math
-import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Literal, cast
 
@@ -23,8 +22,6 @@ from agentfs.arguments.parameters import (
 )
 from agentfs.errors import InvalidArgumentError
 from agentfs.limits import LARGEST
-
-_fspath: Callable[[Any], Any] = os.fspath
 
 
 class Anything(Kind):
@@ -143,7 +140,7 @@ class PathOf(TextOf):
         return self.type(text)
 
 
-SCALARS: dict[Any, Kind] = {str: String(), int: Integer(), float: Number(), bool: Boolean()}
+SCALARS: dict[Any, Kind] = {str: String(), int: Integer(), float: Number(), bool: Boolean(), Any: Anything()}
 
 
 class Choice(Kind):
@@ -197,7 +194,7 @@ class ListOf(Kind):
         return {"type": "array", "items": self.item.schema(rules)}
 
     def fits(self, value: Any) -> bool:
-        return _has_items(value)
+        return has_items(value)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         items: list[Any] = []
@@ -230,7 +227,7 @@ class TupleOf(Kind):
         return {"type": "array", "items": UnionOf(self.parts).schema(rules)}
 
     def fits(self, value: Any) -> bool:
-        return _has_items(value) and len(value) == len(self.parts)
+        return has_items(value) and len(value) == len(self.parts)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         pairs = enumerate(zip(self.parts, value, strict=True))
@@ -350,15 +347,14 @@ class OptionalOf(Kind):
         return None if value is None else self.kind.read(value, where, reader)
 
 
-def _has_items(value: Any) -> bool:
+def has_items(value: Any) -> bool:
+    """Return True for a collection of items: neither a text nor an object."""
     return isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, Mapping))
 
 
 def is_integer(value: Any) -> bool:
     """Return True if a value is an integer of at most 64 bits."""
-    # Comparing the type is faster than `isinstance`.
-    integer = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
-    return integer and -LARGEST <= value <= LARGEST
+    return isinstance(value, int) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
 def as_text(value: Any) -> Any:
@@ -366,4 +362,4 @@ def as_text(value: Any) -> Any:
     items: Any = value
     if type(value) is list:
         return [*map(as_text, items)]
-    return _fspath(value) if hasattr(items, "__fspath__") else value  # faster than `isinstance`
+    return items.__fspath__() if hasattr(items, "__fspath__") else value  # faster than `isinstance`

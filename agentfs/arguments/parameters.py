@@ -249,7 +249,7 @@ class ArgumentReader:
             elif name not in values:
                 values[name], sent_as[name] = given[key], text
                 self.add_coercion(f"{prefix}{name}", f"alias {short_repr(text)}")
-            elif not _same(values[name], given[key]):
+            elif values[name] != given[key]:
                 where, first = f"{prefix}{name}", short_repr(sent_as[name])
                 self.add_problem(where, f"`{where}` is given twice, as {first} and as {short_repr(text)}")
         for name in [name for name in values if _is_null_text(by_name[name], values[name])]:
@@ -341,10 +341,6 @@ def _is_null_text(member: Parameter, value: Any) -> bool:
     member.value_kind.read(value, "", reader)
     # A choice may have such a name; a list of texts is not meant.
     return bool(reader.problems or (reader.coercions and not member.kind.choices))
-
-
-def _same(one: Any, other: Any) -> bool:
-    return isinstance(one, (str, int)) and type(one) is type(other) and one == other
 
 
 def _json_or_empty(value: Any) -> str:

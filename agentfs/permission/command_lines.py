@@ -12,8 +12,8 @@ This reading is a convenience for the user who is asked less often. It does not 
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
 # Stands for the text of an expansion, which is unknown until the line runs. No line has this character.
@@ -26,8 +26,10 @@ _KEYWORDS = {
     *("if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"),
     *("time", "coproc", "for", "case", "esac", "select", "function", "[["),
 }
-_WRAPPERS = {"env", "sudo", "nice", "timeout", "nohup", "xargs"}
-_SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
+_STARTING = _KEYWORDS | {  # words before a command, perhaps with options
+    *("env", "sudo", "nice", "timeout", "nohup", "setsid", "xargs", "busybox", "exec", "eval", "command")
+}
+_SHELLS = {"sh", "ash", "bash", "dash", "zsh", "ksh"}
 _MOST_BEHIND = 20  # commands behind one another, as in `sudo env nice rm`
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
@@ -44,7 +46,7 @@ _TOKEN = re.compile(
     | `(?P<backquoted>[^`\\"'\#<\n]*)`
     | (?P<unknown>[*?]|~[\w.+-]*|\[[!^]?[\w-]+\]|\{{[\w.,/-]+\}}|{_VARIABLE}|{_NUMBERS})
     | (?P<odd>\[(?![\[\s])|\{{(?!\}}))
-    | (?P<plain>[\w%+,./:=@^\]-]+|\[\[?(?=[ \t])|\{{\}}|[}}!]|\$(?=[\s;|&)]|\Z))
+    | (?P<plain>[\w%+,./:=@^\]\#-]+|\[\[?(?=[ \t])|\{{\}}|[}}!]|\$(?=[\s;|&)]|\Z))
     | \\(?P<escaped>[^\n])
     | '(?P<single>[^']*)'
     | "(?P<double>(?:[^"\\$`]|\\[^\n]|{_VARIABLE}|{_NUMBERS}|\$\([^"'()`\\$<\n]*\)|\$(?=[\s"|)/]))*)"
@@ -56,6 +58,7 @@ _IN_QUOTES = re.compile(
     re.VERBOSE,
 )
 _ASSIGNMENT = re.compile(rf"{_NAME}\+?=")
+_TIME = re.compile(r"[\d.]+[smhd]?")  # of `timeout`
 _LONG_DESCRIPTOR = re.compile(rf"(?:[0-9]{{2,}}|\{{{_NAME}\}})(?=[<>])")  # for bash; a word for `sh`
 _EXPANDS_IN_DOCUMENT = re.compile(rf"`|\\\n|\$[(\[]|\$\{{(?!{_NAME}\}})")
 
@@ -113,27 +116,33 @@ def catches(pattern: str, line: str) -> bool:
 
 def _behind(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ...]]:
     """Yield a command, and the commands that it starts: behind assignments, keywords, wrappers, `sh -c`."""
-    yield words if depth <= _MOST_BEHIND else (_UNKNOWN,)  # which any pattern catches
-    if not words or depth > _MOST_BEHIND:
-        return
-    name = words[0].rpartition("/")[2]
-    if name != words[0]:
-        yield (name, *words[1:])
-    if name in _KEYWORDS or _ASSIGNMENT.match(name):
-        yield from _behind(words[1:], depth + 1)
-    elif name in _WRAPPERS:
-        rest = [*words[1:]]
-        while rest and (rest[0].startswith("-") or _ASSIGNMENT.match(rest[0])):
-            option, *rest = rest
-            if option.startswith("-") and rest:
-                yield from _behind(tuple(rest[1:]), depth + 1)  # if the next word is its value
-        for skipped in range(3 if name == "timeout" else 1):  # a time, perhaps after the value of an option
-            yield from _behind(tuple(rest[skipped:]), depth + 1)
-    elif name in _SHELLS:
-        for option, text in pairwise(words):
-            if option.startswith("-") and option.endswith("c"):
-                for command in simple_commands(text) if _UNKNOWN not in text else REFUSED_LINE:
-                    yield from _behind(command.words, depth + 1)
+    starts = {0}  # where a command may begin, or an option of the one before
+    for at, word in enumerate(words):
+        if depth + len(starts) > _MOST_BEHIND:
+            yield (_UNKNOWN,)  # which any pattern catches
+            return
+        if at not in starts:
+            continue
+        name = word.rpartition("/")[2]
+        yield from {words[at:], (name, *words[at + 1 :])}
+        if word.startswith("-"):
+            starts |= {at + 1, at + 2}  # the next word may be its value
+            if " " in word:  # perhaps a line, as in `env -S"rm x"`
+                yield (_UNKNOWN,)
+        elif name in _STARTING or _ASSIGNMENT.match(word) or _TIME.fullmatch(word):
+            starts.add(at + 1)
+        elif name == "find":
+            starts |= {begin for begin, each in enumerate(words, 1) if re.match("-(exec|ok)", each)}
+        elif name in _SHELLS:
+            yield from _in_shell(words[at + 1 :], depth + 1)
+
+
+def _in_shell(words: Sequence[str], depth: int) -> Iterator[tuple[str, ...]]:
+    """Yield the commands of the line that a shell is given with `-c`."""
+    behind = [*dropwhile(lambda word: not re.match(r"-\w*c", word), words)]
+    for text in [*dropwhile(lambda word: word.startswith(("-", "+")), behind)][:1]:
+        for command in simple_commands(text) if _UNKNOWN not in text else REFUSED_LINE:
+            yield from _behind(command.words, depth)
 
 
 def _marked(words: Iterable[str], wildcard: str) -> str:
@@ -191,15 +200,9 @@ class _Line:
                 continue
             found = _TOKEN.match(text, at)
             if found is None or (self._word is None and _LONG_DESCRIPTOR.match(text, at)):
-                if found is None and text[at] == "#":
-                    self._add("#")
-                    at += 1
-                    continue
                 raise _RefusedError
             at = found.end()
             kind = found.lastgroup or ""
-            if kind in ("quiet", "redirection", "document") and self._word and found[0][0].isdigit():
-                raise _RefusedError
             if kind == "group" and found[0] != "{":
                 depth += -1 if found[0] == ")" else 1
             if depth < 0:
@@ -223,8 +226,9 @@ class _Line:
             self._end_command()
             self._allowable = False
         elif kind in ("quiet", "redirection", "document"):
+            is_digit_of_word = bool(self._word) and found[0][0].isdigit()
             self._end_word()
-            if self._redirects:
+            if self._redirects or is_digit_of_word:
                 raise _RefusedError
             if kind == "document":
                 last = (r"\t*" if found["tabs"] else "") + found["last"]

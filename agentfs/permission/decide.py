@@ -19,7 +19,6 @@ Judged: TypeAlias = Effect | Action | Literal["command"]
 
 # The actions that a call with each effect may take. A group covers the call if it contains one of them.
 _ACTIONS: dict[str, frozenset[str]] = {
-    "none": frozenset[str](),
     "write": GROUPS["change"],
     "command": frozenset({"read", "execute"}),
     "execute": GROUPS["*"],

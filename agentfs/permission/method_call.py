@@ -272,9 +272,8 @@ class CallAccess:
 
     def denies_reading(self, real_path: str) -> bool:
         """Return True if a rule denies this call the contents of a file, or asks about it."""
-        if self._covering(self._denied, real_path):
-            return True
-        return self._covering(self._asked, real_path) is not None and not self._is_granted(real_path)
+        is_asked = self._covering(self._asked, real_path) and not self._is_granted(real_path)
+        return bool(is_asked or self._covering(self._denied, real_path))
 
     def check_read(self, real_path: str) -> None:
         """Raise `refused` if a rule denies reading a file, or asks about it and the user was not asked."""

@@ -9,14 +9,15 @@ toolset asks here: their rules, time and output limit.
 import functools
 import inspect
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from itertools import product
+from typing import Any, TypeVar, is_typeddict
 
 from agentfs import permission, search
-from agentfs.arguments.kinds import ListOf, PathOf, as_text
-from agentfs.arguments.parameters import Parameter
+from agentfs.arguments.kinds import MapOf, PathOf, Record, as_text, has_items
+from agentfs.arguments.parameters import Kind
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Names, call
 from agentfs.base.runner import run_until, run_until_on_loop
@@ -70,11 +71,7 @@ def guard_options(carry_out: _Method) -> _Method:
         kind = options.__class__
         if kind.effect == "read" and not self.policy.guards:  # nobody is asked: most searches and reads
             with call_context.limited(self.limits.timeout, getattr(options, "timeout", None)):
-                try:
-                    return carry_out(self, options)
-                except NotFoundError as error:
-                    _explain_missing(self, kind.method, error)
-                    raise
+                return _perform(self, kind.method, kind.effect, functools.partial(carry_out, self, options))
 
         def work(workspace: Any, **given: Any) -> Any:
             return carry_out(workspace, kind(**given))
@@ -153,13 +150,6 @@ def _refuse_kept_names(workspace: Any, paths: str | Sequence[str]) -> None:
             )
 
 
-def _explain_missing(workspace: Any, name: str, error: NotFoundError) -> None:
-    """Add the nearest names to the error for a path that does not exist."""
-    workspace._root.check_open()  # nothing is found in a root that was removed during the call
-    _refuse_kept_names(workspace, str(error.details.get("path", "")))
-    search.missing_paths.explain_missing(workspace._context, name, error)
-
-
 def _perform(workspace: Any, name: str, effect: Effect, work: Callable[[], Any]) -> Any:
     """Run a method as the author of its changes, and explain a path that does not exist."""
     token = None
@@ -171,7 +161,9 @@ def _perform(workspace: Any, name: str, effect: Effect, work: Callable[[], Any])
         # A command can be interrupted.
         return call_context.run_to_end(work) if effect == "write" else work()
     except NotFoundError as error:
-        _explain_missing(workspace, name, error)
+        workspace._root.check_open()  # nothing is found in a root that was removed during the call
+        _refuse_kept_names(workspace, str(error.details.get("path", "")))
+        search.missing_paths.explain_missing(workspace._context, name, error)
         raise
     finally:
         if token is not None:
@@ -232,7 +224,7 @@ def check_tool_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) 
         for tool in own:
             if rule.name not in (tool.name, tool.own_name) or tool.rule_parameter is not None:
                 continue
-            if not any(map(_takes_paths, tool.parameters)):
+            if not any(_takes_paths(each.kind) for each in tool.parameters):
                 raise InvalidArgumentError(
                     f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
                     hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
@@ -242,9 +234,23 @@ def check_tool_rules(policy: Policy, names: Sequence[str], own: Iterable[Tool]) 
             check_rule(rule)
 
 
-def _takes_paths(parameter: Parameter) -> bool:
-    kind = parameter.value_kind
-    return isinstance(kind.item if isinstance(kind, ListOf) else kind, PathOf)
+def _takes_paths(kind: Kind) -> bool:
+    parts = [each.kind for each in kind.members] if isinstance(kind, Record) else kind.parts
+    return isinstance(kind, PathOf) or any(map(_takes_paths, parts))
+
+
+def _paths_in(kind: Kind, value: Any) -> Iterator[Any]:
+    """Yield the paths in a value of a kind, at any depth: in lists, objects, records and unions."""
+    if isinstance(kind, PathOf):
+        yield value
+    elif isinstance(kind, Record):
+        member_of: Any = value.get if is_typeddict(kind.make) else functools.partial(getattr, value)
+        for member in kind.members:
+            yield from _paths_in(member.kind, member_of(member.target, None))
+    items: Any = value.values() if isinstance(kind, MapOf) else value if has_items(value) else ()
+    for part, each in product(kind.parts, (value, *items)):
+        if part.fits(each):
+            yield from _paths_in(part, each)
 
 
 def _subject(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Subject:
@@ -255,9 +261,10 @@ def _subject(workspace: Any, tool: Tool, values: Mapping[str, Any]) -> Subject:
     of_method = {tool.renames.get(each, each) for each in _PATHS} if tool.checks_itself else set[str]()
     given: list[Any] = []
     for parameter in tool.parameters:
-        if parameter.target in of_method or _takes_paths(parameter):
-            value = values.get(parameter.name, None if tool.checks_itself else parameter.default)
+        value = values.get(parameter.name, None if tool.checks_itself else parameter.default)
+        if parameter.target in of_method:
             given += value if isinstance(value, list) else [value]
+        given += _paths_in(parameter.kind, value)
     found = (each for path in given if path is not None for each in _spellings(workspace, str(path)))
     return Subject(tuple(dict.fromkeys(found)))
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import field_description, kind_of, resolve_hints, visible_name
+from agentfs.arguments.kinds import Choice, Scalar
 from agentfs.arguments.parameters import Parameter
 from agentfs.base import call_context
 from agentfs.base.advice import NextCall, Retry
@@ -218,6 +219,8 @@ class Tool:
             problems.append("its docstring has no text before the sections")
         if self.rule is not None and self.rule_parameter is None:
             problems.append(f"its rules are about `{self.rule}`, which is not one of its parameters")
+        elif self.rule_parameter and not isinstance(self.rule_parameter.value_kind, (Choice, Scalar)):
+            problems.append(f"its rules are about `{self.rule}`, which is not one text")
         if problems:
             raise InvalidArgumentError(f"{self.name} cannot be a tool: {'; '.join(problems)}.")
         return self

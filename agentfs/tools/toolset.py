@@ -152,8 +152,7 @@ class Toolset:
         declared = declarations(self._workspace.__class__)
         methods = [name for name, each in declared.items() if each.effect != "none"]
         own = [name for tool in self._own for name in (tool.name, tool.own_name)]
-        names = (*self._rule_names, *methods, *own)
-        self._rule_names = tuple(dict.fromkeys(names))
+        self._rule_names = tuple(dict.fromkeys((*self._rule_names, *methods, *own)))
         gate.check_tool_rules(self._workspace.policy, self._rule_names, self._own)
         self._rules_checked = True
 
@@ -279,7 +278,7 @@ class Toolset:
 
     def _check_not_async(self, names: Iterable[Any]) -> None:
         """Raise `invalid_argument` if a tool is an `async` function and an event loop runs in this thread."""
-        for tool in map(self._find, names):
+        for tool in (self._tools.get(str(name)) for name in names):
             if tool is not None and tool.is_async and call_context.has_event_loop():
                 raise InvalidArgumentError(
                     f"{tool.name} is an async function, and this thread runs an event loop.",
@@ -451,12 +450,9 @@ class Toolset:
         shown = error.in_names(called.names) if isinstance(error, AgentFSError) else error
         return from_error(shown, called.tool, called.values), shown
 
-    def _find(self, name: Any) -> Tool | None:
-        return self._tools.get(name) if isinstance(name, str) else None
-
     def _arguments(self, call: ToolCall) -> Any:
         """Return a call's arguments; the bare text of a freeform call is the first parameter."""
-        tool = self._find(call.name)
+        tool = self._tools.get(str(call.name))
         if call.freeform and tool is not None and tool.parameters:
             return {tool.parameters[0].name: call.arguments}
         return call.arguments
@@ -472,7 +468,7 @@ class Toolset:
         return groups
 
     def _only_reads(self, call: ToolCall) -> bool:
-        tool = self._find(call.name)
+        tool = self._tools.get(str(call.name))
         return tool is not None and tool.effect in READING
 
 

@@ -46,6 +46,15 @@ def test_regression_a_text_in_annotated_is_the_description():
     assert again["input_schema"]["properties"]["city"]["description"] == "The city"
 
 
+def test_regression_a_text_in_annotated_in_a_union_is_the_description():
+    def weather(city: Annotated[str, "The city"] | None = None) -> str:
+        """Tell."""
+        return f"{city}"
+
+    (schema,) = Toolset([weather]).schemas("anthropic")
+    assert schema["input_schema"]["properties"]["city"]["description"] == "The city"
+
+
 def test_regression_a_docstring_that_begins_with_the_parameters_has_them():
     """`inspect.getdoc` removes the indent of the items, which then ended the section."""
 

@@ -156,6 +156,17 @@ def test_regression_a_command_behind_many_wrappers_is_caught():
 
 
 @pytest.mark.parametrize("line", [
+    "xargs -n 1 -P 4 -I {} rm x", "sudo -u root -g staff rm x", "timeout -k 1 -s KILL 5 rm x",
+    "nice -n 5 -- rm x", 'env -S"rm x"', "A=/tmp/b rm x", "time -p rm x", "sh -c -e 'rm x'",
+    "bash -c -- 'rm x'", "bash -cx 'rm x'", "busybox sh -c 'rm x'", "exec rm x", "eval 'rm x'",
+    "command rm x", "setsid rm x", "find . -exec rm x {} +",
+])  # fmt: skip
+def test_regression_options_and_other_words_before_a_command_do_not_hide_it(line):
+    assert catches("rm x*", line)
+
+
+@pytest.mark.parametrize("line", [
+    "sh -c 'ls \"$1\"' _ \"$f\"", "xargs -n 1 grep rm x", "find . -name rm x",
     "sudo ls rm", "env A=rm ls", "echo rm x", "sh -c 'ls x'", "grep 'rm x' f", "timeout 5 ls x", "sh x -c",
 ])  # fmt: skip
 def test_deny_rules_do_not_catch_arguments(line):

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
@@ -194,6 +195,33 @@ def test_a_rule_with_a_path_is_about_the_parameters_that_are_paths(root, rule, p
     assert outcome(Policy(deny=[rule]), save, root, path=path) == ("refused" if refused else "")
     allowed = Policy(allow=[rule])
     assert outcome(allowed, save, root, path=path) == ("" if refused and "link" not in path else "refused")
+
+
+class Member(TypedDict):
+    path: Path
+
+
+@pytest.mark.parametrize(("hint", "value"), [
+    (set[Path], ["src/a"]), (tuple[Path, ...], ["b", "src/a"]), (tuple[Path, str], ["src/a", "b"]),
+    (Path | list[Path], ["src/a"]), (str | Path, "src/a"), (list[list[Path]], [["src/a"]]),
+    (dict[str, Path], {"a": "src/a"}), (list[Member] | None, [{"path": "src/a"}]),
+])  # fmt: skip
+def test_regression_a_rule_with_a_path_is_about_paths_at_any_depth(root, hint, value):
+    def work(given) -> str:
+        """Do it."""
+        return "done"
+
+    work.__annotations__["given"] = hint
+    for rules in ({"deny": ["change(src/**)"]}, {"deny": ["work(src/**)"]}, {"allow": ["work(lib/**)"]}):
+        assert outcome(Policy(**rules), tool(effect="write")(work), root, given=value) == "refused"
+
+
+def test_regression_a_rule_is_about_one_text(root):
+    @described
+    def fetch(urls: list[str]) -> str:
+        return "".join(urls)
+
+    assert "not one text" in str(error_of(Toolset, [tool(effect="read", rule="urls")(fetch)]))
 
 
 def test_a_rule_with_another_text(root):
