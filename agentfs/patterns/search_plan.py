@@ -7,7 +7,7 @@ fully understood has no plan.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -54,9 +54,8 @@ def plan_of_literals(syntax: Syntax, *, ignore_case: bool) -> Plan:
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
     literals = _LiteralReader(tokens, folded=folded).find()
-    plain = "".join(token.value for token in tokens)
-    is_literal = literals == (plain.lower() if folded else plain,)
-    is_literal = is_literal and all(token.kind == "character" for token in tokens)
+    plain = "".join(token.value if token.kind == "character" else "\n" for token in tokens)
+    is_literal = literals == (plain.lower() if folded else plain,)  # a literal has no line feed
     return Plan(literals, is_literal, ignore_case=folded)
 
 
@@ -81,7 +80,7 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
     Returns None if a search for it is not faster.
     """
     depth, start = 0, -1
-    for at, (token, after) in enumerate(_pairs(tokens)):
+    for at, (token, after) in enumerate(pairwise([*tokens, Token("end", "", 0)])):
         depth += (token.kind in {"open", "look"}) - (token.kind == "close")
         if depth == 0 and token.kind == "or":
             return None
@@ -101,16 +100,11 @@ def _tail(tokens: Sequence[Token], parts: Sequence[str]) -> str | None:
     return "".join([*flags, *parts[start:], r"[^\n]*"])
 
 
-def _pairs(tokens: Sequence[Token]) -> Iterable[tuple[Token, Token]]:
-    """Return each token with the one that follows it."""
-    return pairwise([*tokens, Token("end", "", 0)])
-
-
 def _is_quick(tokens: Sequence[Token], literals: Sequence[str]) -> bool:
     """Return True if no match is empty, and at most one choice is tried at many places with many lengths."""
     kinds = [token.kind for token in tokens]
-    taken = [after.low for token, after in _pairs(tokens) if token.kind in _ONE_CHARACTER]
-    if not literals and ({"open", "or"} & {*kinds} or not any(taken)):
+    least = sum(kind in _ONE_CHARACTER for kind in kinds) - sum(token.low == 0 for token in tokens)
+    if not literals and ({"open", "or"} & {*kinds} or least <= 0):
         return False
     # A repeat after `^` begins at one place of a line; one at the end has one length.
     known = {len(tokens) - 1, 2 if kinds[0] == "start" else -1}

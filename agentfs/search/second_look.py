@@ -90,8 +90,9 @@ def _readings(options: GrepOptions) -> Iterator[_Row]:
     yield "In another case it matches", {"ignore_case": True}, ""
     yield "Without its HTML entities it matches", {"pattern": html.unescape(pattern)}, ""
     for form in ("NFC", "NFD"):
-        text = unicodedata.normalize(form, pattern)
-        yield "In another Unicode form it matches", {"pattern": text}, ""
+        if (text := unicodedata.normalize(form, pattern)) != pattern:
+            changes = {"pattern": _in_ascii(escape(text) if is_fixed else text), "fixed_strings": False}
+            yield "In another Unicode form it matches", changes, ""
     if len(pattern) <= _MAX_SPELLED:
         spelled = {"pattern": _spelled(options, _TYPOGRAPHIC, ""), "fixed_strings": False}
         yield "With typographic quotes, dashes or spaces it matches", spelled, _NOT_ASCII
@@ -107,9 +108,14 @@ def _spelled(options: GrepOptions, classes: Sequence[str], between: str) -> str:
         is_character = token.kind == "character"
         alike = next((each for each in classes if is_character and token.value in each), "")
         spelled += between if is_character and before == "character" else ""
-        spelled += f"[{re.escape(alike)}]" if alike else token.text
+        spelled += f"[{_in_ascii(re.escape(alike))}]" if alike else token.text
         before = token.kind
     return spelled
+
+
+def _in_ascii(pattern: str) -> str:
+    """Return a pattern with escapes for other characters, which may look like those that found nothing."""
+    return pattern.encode("ascii", "backslashreplace").decode()
 
 
 def second_look(
