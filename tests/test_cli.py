@@ -109,6 +109,7 @@ def test_a_tool_is_called_with_names_and_values(tree, arguments, status, printed
       for command in (["call", "ls", "{}"], ["mcp"])),
     *(([*command, "--dialect", "wav"], "Did you mean 'wave'?")
       for command in (["schemas"], ["call", "read", "{}"])),
+    (["log", "--limit", "-1", "--state", "x"], "`--limit` must be 0 or more"),  # listed some
     (["schemas", "--root", "nowhere"], "agentfs: "), (["cal", "x"], "'cal' (choose from "), ([], ""),
     *((arguments, "") for arguments in (
         ["call", "grep"], ["call", "grep", "pattern=("], ["call", "read", "path=../x"], ["call", "grep", "x"],

@@ -71,11 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             command, options = parse_command_line(sys.argv[1:] if argv is None else argv, _COMMANDS)
+            return command.run(options)
         except SystemExit as end:  # argparse has printed help or an error
-            status = end.code if isinstance(end.code, int) else FAILED
             write_output()
-        else:
-            status = command.run(options)
+            return end.code if isinstance(end.code, int) else FAILED
     except BrokenPipeError:  # the reader is gone, as after `| head`
         return 0
     except (AgentFSError, OSError) as error:
@@ -83,4 +82,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    return status

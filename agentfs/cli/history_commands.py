@@ -11,7 +11,7 @@ from agentfs import history
 from agentfs.base.visible import to_json
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import print_error, print_text, write_output
-from agentfs.errors import InvalidArgumentError
+from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root, quote
 from agentfs.fs.settings_file import read_settings
 from agentfs.history.journal import Journal
@@ -28,6 +28,8 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 
 def show_log(options: CommandOptions) -> int:
     """List the steps, the latest first."""
+    if options.limit is not None and options.limit < 0:
+        raise must_be("--limit", "0 or more", options.limit, "Leave it out for all steps.")
     with closing(history.state.read_journal(options.state or "", options.root)) as journal:
         steps = list(_steps(journal.log))[: options.limit]
     if options.json:
