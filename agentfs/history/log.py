@@ -230,9 +230,9 @@ def _changes_in(step: Step, paths: Collection[str], scope: Scope) -> tuple[Chang
             if not taken.isdisjoint(pair):
                 taken.update(pair)
         files = [each.path for each in step.changes if not each.of_directory]
-        for each in step.changes:
-            if each.of_directory and (below := [path for path in files if is_in(path, each.path)]):
-                taken |= {each.path} if taken.issuperset(below) else set()
+        whole = {above for path in files for above in directories_above(path)}
+        whole -= {above for path in files if path not in taken for above in directories_above(path)}
+        taken |= whole
         taken.intersection_update(paths)
     return tuple(each for each in step.changes if each.path in taken)
 

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from agentfs import Workspace
 from agentfs.errors import ConflictError
+from agentfs.fs import Change, DirectoryNode, LinkNode
+from agentfs.history.log import Log, Step
 from tests.faults.calls import CHANGING, CountedCalls, kill_itself, kills, without_temporaries
 from tests.history.judges import snapshot
 from tests.kit import put, refused
@@ -202,3 +205,19 @@ def test_regression_the_redo_of_a_new_directory_has_the_mode_of_its_own_step(tmp
         ws.undo(2)
         ws.redo()
         assert (tmp_path / "d").stat().st_mode & 0o777 == 0o755
+
+
+def test_regression_a_large_step_is_divided_by_paths_in_linear_time():
+    """The undo of a moved directory by its path did not end within a call's time."""
+    nodes = {f"d/{number}": DirectoryNode() for number in range(1000)}
+    nodes |= {f"d/{number}/{name}": LinkNode("x") for number in range(1000) for name in "abcdef"}
+    log = Log()
+    log.add(Step(tuple([Change(path, node, None) for path, node in nodes.items()])))
+    before = time.process_time()
+    plan = log.plan(log.standing.parts, ["d"])
+    assert time.process_time() - before < 1
+    assert [len(step) for step in plan.changes] == [len(nodes)]
+    (part,) = log.plan(log.standing.parts, ["d/1/a"]).parts
+    assert part.paths == ["d/1/a"]
+    (part,) = log.plan(log.standing.parts, ["d/1"]).parts
+    assert part.paths == ["d/1", *[f"d/1/{name}" for name in "abcdef"]]
