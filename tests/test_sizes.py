@@ -27,7 +27,7 @@ MOST = {
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_120,
-    ("history",): 2_757,
+    ("history",): 2_755,
     ("reading", "shown"): 1_204,
     ("search", "patterns"): 2_792,
     ("watch",): 1_116,

@@ -16,9 +16,8 @@ from agentfs.base.lazy import hashlib
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, ConflictError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, MovedNode, Node, quote
-from agentfs.fs.apply import Applied
+from agentfs.fs.apply import Applied, directories_above
 from agentfs.fs.node import EntryNode, begin_again, reverse
-from agentfs.fs.path import is_in
 from agentfs.history.database import Contents
 from agentfs.history.journal import Journal
 from agentfs.history.log import Author, Step, file_moves, is_in_scope, net_changes, with_contents
@@ -413,9 +412,8 @@ def apply_review(
         decided = [_decide(file, decisions) for file in found.files]
         changes = [change for each in decided for change in each.changes if not change.changes_nothing]
         # The directories of these files come and go with them.
-        changes += reverse(
-            [each for each in found.directories if any(is_in(change.path, each.path) for change in changes)]
-        )
+        above = {path for change in changes for path in directories_above(change.path)}
+        changes += reverse([each for each in found.directories if each.path in above])
         bases = {path: node for each in decided for path, node in each.bases.items()}
         record = partial(journal.logging_step, accepted=bases, author=("program", "review"))
         if not changes:
