@@ -57,17 +57,17 @@ def merge_branch(
 
     limit = call_context.limited(around.limits.apply_timeout, apart=True)
     with _merging, call_context.uncounted(), limit:
-        merges: list[tuple[int, Versions]] = wire.from_text(
-            contents(sandbox.path_of(_MERGED)).decode() or "[]"
-        )
+        stored = contents(sandbox.path_of(_MERGED)).decode()
+        merges: list[tuple[int, Versions]] = wire.from_text(stored or "[]")
         back = log.standing.paths(made=False)
         bases = {path: _node(each) for path, each in {**first, **_made(back, merges)}.items()}
         effects = effects_of(sandbox.stage, masks, root, size, is_wanted)
         try:
             found = merge_effects(around, effects, since, bases)
         except ConflictError as error:
+            shown = {root.display_path(path): change for path, change in effects.changes.items()}
             for each in error.details["conflicts"]:
-                change = effects.changes[root.real_path(each["path"])]
+                change = shown[each["path"]]
                 each |= {"branch": _text(change.after), "parent": _text(change.before)}
             error.hint = "Change the branch so that it fits, or merge other `paths`."
             raise

@@ -211,7 +211,7 @@ def _raise_all(faults: Mapping[str, AgentFSError]) -> None:
 
 
 def _too_large(entry: Entry, why: str) -> TooLargeError:
-    return TooLargeError(why, hint="Take its subdirectories one by one.", details={"path": entry.path})
+    return TooLargeError(why, hint="Take its entries one by one.", details={"path": entry.path})
 
 
 def _check_empty(root: Root, path: str) -> None:

@@ -80,6 +80,17 @@ def test_a_conflict_names_paths_and_both_texts_and_applies_nothing(branch, ws, t
     assert read_tree(tree) == before | {"src/b.py": "b2\n"}
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_regression_a_conflict_in_a_directory_that_is_gone_names_both_texts(branch, ws, tree, link):
+    """It was `not_found`, or a KeyError if a link led to where the directory was moved."""
+    branch.run("echo b2 > src/b.py")
+    ws.host.move("src", "moved")
+    if link:
+        (tree / "src").symlink_to("moved")
+    (conflict,) = refused(branch.merge, "conflict").details["conflicts"]
+    assert conflict == {"path": "src/b.py", "lines": [], "branch": "b2\n", "parent": None}
+
+
 def test_without_a_base_a_path_that_both_have_changed_is_a_conflict(branch, tree):
     with branch._sandbox.stopped():
         branch._session.drop()
