@@ -23,7 +23,7 @@ MOST = {
     ("branches",): 398,
     ("store",): 425,
     ("commands",): 2_118,
-    ("tools", "arguments", "habits"): 1_845,
+    ("tools", "arguments", "habits"): 1_844,
     ("permission",): 677,
     ("providers",): 282,
     ("editing",): 2_120,

@@ -240,7 +240,7 @@ class ArgumentReader:
             text = key if isinstance(key, str) else repr(key)
             name = spellings.get(text) or spellings.get(snake_case(text))
             if name is None:
-                near = nearest(snake_case(text), by_name)
+                near = nearest(snake_case(text), by_name, 0.65)  # `end_line` is not `encoding`
                 meant = f" (did you mean `{near}`?)" if near else ""
                 lacking = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
                 self.add_problem(f"{prefix}{text[:60]}", f"{lacking} {short_repr(text)}{meant}")

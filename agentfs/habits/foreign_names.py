@@ -79,7 +79,7 @@ ALIASES = {
     "edits": "edit changes replacements edit_list replacement_chunks",
     "pattern": "query regex regexp search search_pattern search_term glob_pattern glob q substring_pattern",
     "glob": "include includes include_pattern file_pattern file_glob glob_pattern globs",
-    "type": "file_type filetype types language lang",
+    "type": "file_type file_types filetype filetypes types language lang",
     "output_mode": "mode output output_format",
     "ignore_case": "case_insensitive i insensitive",
     "context": "context_lines lines_of_context",

@@ -22,6 +22,7 @@ def ws(tmp_path):
     ("view", {"path": "c.md"}, "read", {"path": "c.md"}),
     ("read_file", {"filePath": "c.md", "head": 1}, "read", {"path": "c.md", "limit": 1}),
     ("Read", {"file_path": "c.md"}, "read", {"path": "c.md"}),
+    ("grep", {"pattern": "val", "filetypes": "py"}, "grep", {"pattern": "val", "type": "py"}),
     ("functions.read", {"path": "c.md"}, "read", {"path": "c.md"}),
     ("mcp__files__read", {"path": "c.md"}, "read", {"path": "c.md"}),
     ("rye/file-system/read", {"path": "c.md"}, "read", {"path": "c.md"}),
@@ -52,6 +53,13 @@ def test_changes_under_names_of_other_products_are_made(ws, tmp_path):
         assert result.success, (name, result.content)
     assert (tmp_path / "moved.txt").read_text() == "two\n"
     assert (tmp_path / "gone.txt").exists()
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("read", "end_line"), ("ls", "ignore")])
+def test_regression_an_unlike_parameter_is_not_guessed(ws, name, parameter):
+    """`end_line` was "did you mean `encoding`?", `ignore` was `include_ignored`."""
+    answer = ws.tools().call(name, {"path": "c.md", parameter: 1})
+    assert f'there is no parameter "{parameter}".' in answer.content, answer.content
 
 
 @pytest.mark.parametrize("sent", [["lib", "src"], '["lib", "src"]'])
