@@ -124,7 +124,7 @@ class Connection:
             while line := self._input.readline(wire.MAX_LINE):
                 self._deliver(wire.from_line(line, wire.TO_CLIENT))
         except Exception as error:  # noqa: BLE001 - as above
-            words = [str(error)]
+            words = [str(error).removesuffix(".")]
         with suppress(Exception):
             self._input.close()
         with suppress(subprocess.TimeoutExpired):
