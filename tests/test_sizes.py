@@ -26,7 +26,7 @@ MOST = {
     ("tools", "arguments", "habits"): 1_844,
     ("permission",): 677,
     ("providers",): 282,
-    ("editing",): 2_120,
+    ("editing",): 2_123,
     ("history",): 2_755,
     ("reading", "shown"): 1_204,
     ("search", "patterns"): 2_792,

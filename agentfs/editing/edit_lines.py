@@ -98,6 +98,9 @@ def _shown_versions(tracker: ReadTracker, current: Current, *, fresh: bool) -> l
     versions, given = tracker.versions_with_ids(current.real_path), tracker.latest_ids(current.real_path)
     if versions and (not fresh or given == current.revision):
         return versions
+    if not current.content:
+        why = f"{path} is empty, so it has no line ids; nothing was written."
+        raise UnreadError(why, hint="Write its text as a whole.", details={"path": current.path})
     kind: type[AgentFSError] = UnreadError
     why = f"No line ids of {path} are valid: it was not read, or this workspace has changed it since."
     if versions and given is not None:

@@ -436,7 +436,7 @@ def _check(found: FoundChanges, decisions: Mapping[str, Decision]) -> None:
     hunks = {hunk.id: (hunk, traced) for file in found.files for hunk, traced in file.hunks}
     if missing := sorted(decisions.keys() - hunks.keys()):
         raise ConflictError(
-            f"{plural(len(missing), 'hunk')} changed since the review or are decided already:"
+            f"{plural(len(missing), 'hunk')} changed since the review, or decided already:"
             f" {', '.join(map(repr, missing[:5]))}; nothing was done.",
             hint="Make a new review, and decide again.",
             details={"ids": missing},

@@ -113,6 +113,14 @@ def test_an_id_may_be_given_as_it_is_shown(ws, file):
     assert file.read_bytes().startswith(b"ONE\nTWO\r\n")
 
 
+def test_regression_an_empty_file_has_no_line_ids_to_read(ws, file):
+    """The error told to call `read`, which shows no ids, so a model went round."""
+    file.write_bytes(b"")
+    ws.read(file.name, line_ids=True)
+    error = failure(ws, file, one("aaaaaa", "x"))
+    assert (error.code, error.hint) == ("unread", "Write its text as a whole.")
+
+
 def test_edit_lines_before_any_ids_were_shown_is_unread(ws, file):
     assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
     ws.read("f.txt")
