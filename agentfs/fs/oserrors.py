@@ -5,7 +5,7 @@ import os
 import re
 import stat
 
-from agentfs.base.advice import Advice, Joined, call, plural
+from agentfs.base.advice import Advice, Joined, Retry, call, plural
 from agentfs.errors import (
     AgentFSError,
     BusyError,
@@ -116,6 +116,13 @@ def not_a_file(path: str) -> NotAFileError:
     """Return `not_a_file` for a path."""
     see = Advice("Call ", call("ls", path=display_name(path)), ".")
     return error_of(NotAFileError, path, f"{quote(path)} is a directory, not a file.", see)
+
+
+def ends_with_slash(path: str) -> NotAFileError:
+    """Return `not_a_file` for a path with a slash at its end, at which there is no directory."""
+    message = f"{quote(path + '/')} names a directory, and there is none."
+    retry = Retry({"path": display_name(path)})
+    return error_of(NotAFileError, path, message, Advice("For a file, ", retry, "."))
 
 
 def not_regular(path: str, mode: int) -> AgentFSError:

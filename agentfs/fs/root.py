@@ -294,7 +294,8 @@ class Root(RootContext):
     def _current(self, resolved: ResolvedPath, max_bytes: int) -> Current:
         """Return the file at a locked path; raise an error if it may not be replaced."""
         if resolved.name == ".":
-            raise oserrors.not_a_file(resolved.display_path or ".")
+            shown = resolved.display_path or "."
+            raise oserrors.not_a_file(shown) if resolved.stat() else oserrors.ends_with_slash(shown)
         resolved.check_may_change()
         node = None if resolved.missing else node_in(self, resolved, max_bytes)
         if isinstance(node, LinkNode):  # links were already followed, so this one was created just now

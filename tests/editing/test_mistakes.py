@@ -107,3 +107,13 @@ def test_regression_a_replacement_names_every_file_that_cannot_be_changed(ws, tm
     answer = str(ws.tools("all").call("replace", {"old_string": "old", "new_string": "€"}).content)
     for said in ('"a" is write-protected', "unknown 8-bit encoding", '"b"', 'glob=["!/a", "!/b"]'):
         assert said in answer
+
+
+@pytest.mark.parametrize("path", ["new/", "sub/new/"])
+def test_regression_a_slash_behind_the_name_of_a_file_is_no_directory(tmp_path, path):
+    """`write("new/")` said that "new" is a directory, and told to list it."""
+    with Workspace(tmp_path) as ws:
+        error = refused(lambda: ws.write(path, "y\n"), "not_a_file")
+    assert f'"{path}" names a directory, and there is none' in str(error)
+    assert f'path="{path[:-1]}"' in error.hint
+    assert [*tmp_path.iterdir()] == []
