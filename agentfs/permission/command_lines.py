@@ -118,7 +118,7 @@ def _behind(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ...]]
     """Yield a command, and the commands that it starts: behind assignments, keywords, wrappers, `sh -c`."""
     starts = {0}  # where a command may begin, or an option of the one before
     for at, word in enumerate(words):
-        if depth + len(starts) > _MOST_BEHIND:
+        if depth + len(starts) - 1 > _MOST_BEHIND:
             yield (_UNKNOWN,)  # which any pattern catches
             return
         if at not in starts:
