@@ -19,7 +19,7 @@ MOST = {
     ("mcp",): 260,
     ("frameworks",): 594,
     ("dialects",): 2_376,
-    ("remote",): 726,
+    ("remote",): 727,
     ("branches",): 398,
     ("store",): 425,
     ("commands",): 2_118,

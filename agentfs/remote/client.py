@@ -199,8 +199,10 @@ class connect(Workspace):  # noqa: N801 - used as a function, like contextlib.su
             try:
                 recorded.result, notes = leave({"block": block, "raised": True})
             except AgentFSError:
-                # Without `from`, so that this is not an unexpected error of a tool.
-                raise disconnected("it may keep changes of the block", applied=None)  # noqa: B904
+                lost = disconnected("it may keep changes of the block", applied=None)
+                # Nobody catches the error of an abandoned block. Without `from`, so that it is not an
+                # unexpected error of a tool.
+                raise (error if isinstance(error, GeneratorExit) else lost)  # noqa: B904
             for note in notes:
                 error.add_note(note)
             raise

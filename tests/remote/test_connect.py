@@ -1,6 +1,7 @@
 """A remote workspace over a pipe: the behaviour of a local workspace, and the parts that only connect has."""
 
 import asyncio
+import gc
 import inspect
 import json
 import subprocess
@@ -71,6 +72,18 @@ def test_regression_what_a_local_workspace_does(remote, tmp_path):
         (tmp_path / "a.txt").write_text("theirs\n")
         raise KeyError
     assert caught.value.__notes__ == ['Changed by others meanwhile, so not taken back: "a.txt"']
+
+
+def test_regression_an_abandoned_block_says_nothing_about_a_lost_connection(remote, monkeypatch):
+    """Its error reached nobody but the interpreter."""
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    block = remote.transaction()
+    block.__enter__()
+    remote.close()
+    del block
+    gc.collect()
+    assert said == []
 
 
 def test_regression_a_command_in_one_text_is_named(tmp_path):
