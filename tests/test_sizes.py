@@ -29,7 +29,7 @@ MOST = {
     ("editing",): 2_123,
     ("history",): 2_755,
     ("reading", "shown"): 1_204,
-    ("search", "patterns"): 2_792,
+    ("search", "patterns"): 2_796,
     ("watch",): 1_116,
     ("tree",): 1_041,
     ("text",): 951,

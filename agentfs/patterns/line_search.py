@@ -86,11 +86,15 @@ class LineSearch:
         This is faster than `hits`, but only for patterns without `multiline`.
         """
         lines = matches = 0
-        is_quick = self._pattern.plan.is_quick and _has_short_lines(text)
+        plan, expression = self._pattern.plan, self._pattern.expression
+        is_quick = plan.is_literal or (plan.is_quick and _has_short_lines(text))
         try:
             for part, _ in self._candidates(text) if is_quick else ():
                 seconds_left(self._deadline)
-                pieces = self._pattern.expression.split(part, concurrent=True)
+                if plan.is_literal and (folded := self._folded(part)) is not None:
+                    pieces = folded.split(plan.literals[0])
+                else:
+                    pieces = expression.split(part, concurrent=True)
                 matches += len(pieces) - 1
                 # The first match of a part is in a new line, and so is each that a line end precedes.
                 lines += sum(map(contains, pieces[1:-1], repeat("\n"))) + (len(pieces) > 1)
