@@ -128,7 +128,8 @@ def test_the_bus_is_not_reached(staged, tree, tmp_path):
         stdout=subprocess.PIPE,
     )
     try:
-        given = bus.stdout.readline().decode().strip()
+        if not (given := bus.stdout.readline().decode().strip()):
+            pytest.skip("D-Bus does not start for this user")
         call = (
             f"dbus-send --bus={given} --print-reply --dest=org.freedesktop.DBus /"
             " org.freedesktop.DBus.ListNames"

@@ -157,7 +157,8 @@ def test_every_way_to_replace_a_file_notes_lost_metadata(special, monkeypatch, w
         return other if is_temporary else real(fd)
 
     real = os.fstat
-    other = os.stat_result((*real(0)[:4], 4242, 4242, *real(0)[6:]))
+    another = os.getuid() + 1
+    other = os.stat_result((*real(0)[:4], another, another, *real(0)[6:]))
     os.link(special / "f", special / "twin")
     with Workspace(special) as ws:
         notes = "\n".join(way(ws, "f"))
