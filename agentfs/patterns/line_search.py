@@ -117,8 +117,8 @@ class LineSearch:
     def _spans(self, text: str) -> Iterator[_Span]:
         """Yield the matches in order."""
         pattern, plan = self._pattern, self._pattern.plan
-        folded = self._folded(text)
-        if plan.is_literal and not pattern.multiline and folded is not None:
+        folded = self._folded(text) if plan.is_literal and not pattern.multiline else None
+        if folded is not None:
             return _found(folded, plan.literals[0])
         end = len(text) + (text[-1:] not in {"", "\n"})  # no line begins after the last line end
         return (span for span in self._matched(text) if span[0] < end)
